@@ -63,19 +63,19 @@ def find_result(word: Path | str, results: Path | str = RESULTS) -> Path:
     from netbench.read.overview import folders  # most verbs start without it
 
     name, back = named["name"], int(named["back"] or 0)
-    found = folders(Path(results))
+    paths = folders(Path(results))
     if name != LATEST:
-        found = [path for path in found if path.parent.name == name]
-    if back < len(found):
-        return found[back]
-    if not found and name != LATEST:
+        paths = [path for path in paths if path.parent.name == name]
+    if back < len(paths):
+        return paths[back]
+    if not paths and name != LATEST:
         return Path(word)
     raise RequestError(
         f"{word}: no results below {results}; name a result folder, or where they are with"
         " --results DIR"
-        if not found
-        else f"{word}: there are {len(found)} of these results below {results}; the oldest is"
-        f" {name}~{len(found) - 1}"
+        if not paths
+        else f"{word}: there are {len(paths)} of these results below {results}; the oldest is"
+        f" {name}~{len(paths) - 1}"
     )
 
 
@@ -259,15 +259,15 @@ def left_changed() -> Mapping[str, list[str]]:
     """
     from netbench.result import campaign_state
 
-    found = {}
+    by_campaign = {}
     for folder in reversed(campaign_state.folders()):
         try:
             lines = _left_by(campaign_state.CampaignState(folder))
         except (NetbenchError, OSError) as error:  # the others can still be put back
             lines = [f"cannot be read: {error}"]
         if lines:
-            found[folder.name] = lines
-    return found
+            by_campaign[folder.name] = lines
+    return by_campaign
 
 
 def _left() -> Iterator[Finding]:
@@ -337,8 +337,8 @@ def _announced(conclusion: Conclusion) -> Conclusion:
     whys["limit"] = "the campaign reached its limit"
     if conclusion.why in whys:
         again = " for the same time again" if conclusion.why == "limit" else ""
-        said = f"`resume {shell_word(conclusion.path)}` continues it{again}"
-        Lines().say(f"netbench: {whys[conclusion.why]}; {said}")
+        advice = f"`resume {shell_word(conclusion.path)}` continues it{again}"
+        Lines().say(f"netbench: {whys[conclusion.why]}; {advice}")
     return conclusion
 
 
@@ -436,9 +436,9 @@ def _transfer_cell(words: Sequence[str]) -> Iterator[tuple[Campaign, ChannelFact
                     f" is not known; add hosts.{name}.address=ADDRESS"
                 )
             both = dict(zip(hosts, addresses, strict=True))
-            found = [f"hosts.{host}.address={address}" for host, address in both.items()]
-            found += ["ip=6"] if ":" in addresses[1] else []
-            cell = campaign.transfer_cell([keys[0], *found, *keys[1:]])
+            addressed = [f"hosts.{host}.address={address}" for host, address in both.items()]
+            addressed += ["ip=6"] if ":" in addresses[1] else []
+            cell = campaign.transfer_cell([keys[0], *addressed, *keys[1:]])
         yield cell, lambda host: channel if host.name == name else open_channel(host)
 
 
@@ -526,15 +526,15 @@ def write_report(report: Report, files: Mapping[str, Path]) -> None:
 
     from netbench.report import speedscope
 
-    made = []
+    written = []
     for kind, file in files.items():
         has_flames = kind == "html" and bool(report.source.profiles.cells)
         more = {"flames": f"{file.stem}.speedscope.json"} if has_flames else {}
-        made.append((file, import_module(f"netbench.report.{kind}").render(report, **more)))
+        written.append((file, import_module(f"netbench.report.{kind}").render(report, **more)))
         if has_flames:
             stacks = speedscope.render(report.source)
-            made.append((file.with_name(more["flames"]), stacks))
-    for file, text in made:
+            written.append((file.with_name(more["flames"]), stacks))
+    for file, text in written:
         _write_form(file, text, report.source.result.path / "report")
 
 
@@ -553,7 +553,7 @@ def results_below(paths: Sequence[Path], notes: list[str] | None = None) -> list
     from netbench.read.overview import folders
     from netbench.result.files import read_plan
 
-    found: list[Path] = []
+    result_paths: list[Path] = []
     for path in paths:
         below = [] if path.is_file() or (path / "records.jsonl").exists() else folders(path)
         plans = {}
@@ -562,8 +562,8 @@ def results_below(paths: Sequence[Path], notes: list[str] | None = None) -> list
                 plans[folder] = read_plan(folder / "plan.json")
         merged = {part.result for plan in plans.values() for part in plan.parts}
         own = [each for each, plan in plans.items() if not plan.part or each.name not in merged]
-        found += own or [path]
-    return found
+        result_paths += own or [path]
+    return result_paths
 
 
 @contextmanager
@@ -600,8 +600,8 @@ def export_text(paths: Sequence[Path], form: str, file: Path) -> list[str]:
             write_text(text, file / name)
         return notes
     if form in ("benchstat", "openmetrics"):
-        made = benchstat(results) if form == "benchstat" else openmetrics(results, notes)
-        write_text("\n".join([*made, ""]), file)
+        lines = benchstat(results) if form == "benchstat" else openmetrics(results, notes)
+        write_text("\n".join([*lines, ""]), file)
         return notes
     text, left_out = otava(sources)
     write_text(text, file)
@@ -650,12 +650,12 @@ def write_bundle(report: Report, file: Path) -> None:
 
     from netbench.result import bundles
 
-    with tempfile.TemporaryDirectory(prefix="netbench-") as made:
+    with tempfile.TemporaryDirectory(prefix="netbench-") as folder:
         for form, name in FORMS.items():
             with suppress(ReportError):  # a campaign that compares nothing has no letter
                 text = str(import_module(f"netbench.report.{form}").render(report))
-                _write_form(Path(made) / name, text)
+                _write_form(Path(folder) / name, text)
         for kind, name in FILES.items():
             with suppress(ReportError):  # nor a JUnit file
-                write_report(report, {kind: Path(made) / name})
-        bundles.write_bundle(report.source.result.path, Path(made), file)
+                write_report(report, {kind: Path(folder) / name})
+        bundles.write_bundle(report.source.result.path, Path(folder), file)

@@ -178,9 +178,9 @@ class Results:
         (whether the interval holds 1).
         """
         family = controls(self.source.result, metric)
-        told = "metric ratio low high p n".split()
+        columns = "metric ratio low high p n".split()
         return pd.DataFrame(
-            {"pair": c.pair, **c.context, **{n: getattr(c, n) for n in told}, "holds": holds(c)}
+            {"pair": c.pair, **c.context, **{n: getattr(c, n) for n in columns}, "holds": holds(c)}
             for c in family
         )
 

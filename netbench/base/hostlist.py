@@ -99,13 +99,13 @@ def _varying(name: str, other: str) -> tuple[str, str] | None:
     """What stands before and after the only number in which two names differ; None where they are
     not so.
     """
-    mine, its = _DIGITS.split(name), _DIGITS.split(other)
-    if len(mine) != len(its):
+    parts, its = _DIGITS.split(name), _DIGITS.split(other)
+    if len(parts) != len(its):
         return None
-    differing = [i for i, (a, b) in enumerate(zip(mine, its, strict=True)) if a != b]
+    differing = [i for i, (a, b) in enumerate(zip(parts, its, strict=True)) if a != b]
     if len(differing) != 1 or differing[0] % 2 == 0:
         return None
-    return "".join(mine[: differing[0]]), "".join(mine[differing[0] + 1 :])
+    return "".join(parts[: differing[0]]), "".join(parts[differing[0] + 1 :])
 
 
 def _number(name: str, head: str, tail: str) -> str:

@@ -74,8 +74,8 @@ def _enter(path: Path, below: int, mode: int = 0) -> tuple[int, str, int]:
                     os.mkdir(name, mode, dir_fd=here)
                 force_names(".", here)
                 there = os.open(name, _ANY, dir_fd=here)
-            found = os.fstat(there)
-            is_link = stat.S_ISLNK(found.st_mode)
+            entry = os.fstat(there)
+            is_link = stat.S_ISLNK(entry.st_mode)
             if names and not is_link:
                 here, there = there, here
             target = os.readlink("", dir_fd=there) if is_link else ""
@@ -83,12 +83,12 @@ def _enter(path: Path, below: int, mode: int = 0) -> tuple[int, str, int]:
             # a pipe or socket of /proc/PID/fd, such as /dev/stdout, has no name to follow
             is_open = ":[" in target and os.fstat(here).st_dev == os.stat("/proc").st_dev
             if not names and (not is_link or is_open):
-                return here, name, found.st_mode
+                return here, name, entry.st_mode
             links += is_link
             if is_link and (top or links > _LINKS):
                 raise OSError(errno.ELOOP, "a symbolic link, which is not followed")
-            if is_link and found.st_uid not in own_users():
-                whose = f"{name} is a link of {user_name(found.st_uid)}, which is not followed"
+            if is_link and entry.st_uid not in own_users():
+                whose = f"{name} is a link of {user_name(entry.st_uid)}, which is not followed"
                 raise OSError(errno.ELOOP, whose)
             names += reversed(Path(target).parts)
     except OSError as error:

@@ -151,8 +151,8 @@ def times(unit: str, other: str) -> float | None:
     """How many of another unit a printed one is, where they differ by a prefix: `Mreq/s` is 1000
     `Kreq/s`; None where they do not.
     """
-    mine, theirs = _factors(unit), _factors(other)
-    return next((mine[noun] / theirs[noun] for noun in mine if noun in theirs), None)
+    factors, theirs = _factors(unit), _factors(other)
+    return next((factors[noun] / theirs[noun] for noun in factors if noun in theirs), None)
 
 
 def _factors(unit: str) -> dict[str, float]:

@@ -23,22 +23,22 @@ def whole(file: Path, mode: int = 0, forced: bool = False) -> Iterator[int]:
     `mode`: folders that are missing are made. `forced`: it is on the disk at the end. Errors:
     OSError.
     """
-    with folder_of(file, mode) as (folder, name, found):
-        if found and not stat.S_ISREG(found) and not stat.S_ISDIR(found):
+    with folder_of(file, mode) as (folder, name, there):
+        if there and not stat.S_ISREG(there) and not stat.S_ISDIR(there):
             raise OSError(errno.EINVAL, "it is no regular file")  # root could replace a device
-        made = f".netbench-{secrets.token_hex(8)}"
+        temporary = f".netbench-{secrets.token_hex(8)}"
         how = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        opened = os.open(made, how, 0o644, dir_fd=folder)
+        opened = os.open(temporary, how, 0o644, dir_fd=folder)
         try:
             yield opened
             if forced:
                 os.fsync(opened)
-            os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             if forced:
                 force_names(".", folder)
         except BaseException:
             with suppress(OSError):
-                os.unlink(made, dir_fd=folder)
+                os.unlink(temporary, dir_fd=folder)
             raise
         finally:
             os.close(opened)

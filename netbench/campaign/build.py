@@ -277,11 +277,11 @@ def _meters(
         if meter in file.meters[:i]:
             problems.add(("meters", i), f"expected each meter once, got {meter!r} again")
     by_cell = [file.meters if cell.meters is None else cell.meters for cell in built]
-    wanted = tuple(dict.fromkeys(meter for meters in by_cell for meter in meters))
+    asked = tuple(dict.fromkeys(meter for meters in by_cell for meter in meters))
     _beside_soak(by_cell, catalogue, problems)
     if not problems.clean("meters", "repeat", "sweep", "include"):
-        return wanted
-    usable = [m for m in wanted if m == "soak" or catalogue.meters[m].accounts]
+        return asked
+    usable = [m for m in asked if m == "soak" or catalogue.meters[m].accounts]
     for i, metric in enumerate(file.repeat.metrics):
         name, _, meter = metric.partition(".")
         if (
@@ -300,7 +300,7 @@ def _meters(
                 f"expected a metric by {choices}, got {metric!r}",
                 nearest(meter, usable),
             )
-    return wanted
+    return asked
 
 
 def _beside_soak(

@@ -150,11 +150,11 @@ def _pairing(send: Named | None, receive: Named | None, transfer: Transfer) -> I
     still = [bool(method and method.has("no_data")) for method in (send, receive)]
     if still[0] != still[1]:
         idle, busy = ("send", "receive") if still[0] else ("receive", "send")
-        mine, other = getattr(transfer, idle), getattr(transfer, busy)
+        own, other = getattr(transfer, idle), getattr(transfer, busy)
         yield (
             (idle, busy),
             (
-                f"{idle} method {mine} moves no data and pairs only with its like, got {busy}"
+                f"{idle} method {own} moves no data and pairs only with its like, got {busy}"
                 f" method {other}"
             ),
         )

@@ -47,12 +47,12 @@ class Names:
             return ()
         if name not in self.groups:
             self._reading.append(name)
-            found = self.of(self._written[name], at)
+            members = self.of(self._written[name], at)
             self._reading.pop()
-            if name == ALL or (name in self._hosts and found != (name,)):
+            if name == ALL or (name in self._hosts and members != (name,)):
                 what = "stands for all hosts" if name == ALL else "is a host"
                 self._problems.add(at, f"expected another name, since {name} {what}")
-            self.groups[name] = found
+            self.groups[name] = members
         return self.groups[name]
 
     def of(self, words: Sequence[str], at: Loc) -> tuple[str, ...]:
@@ -131,13 +131,13 @@ def _pairs_of(keys: Pairs, at: Loc, seed: int, names: Names, problems: Problems)
 
     def named(key: str, least: int = 1) -> tuple[str, ...]:
         before = len(problems.noted)
-        found = names.of(getattr(keys, key), (*at, key))
-        if len(found) < least:
+        hosts = names.of(getattr(keys, key), (*at, key))
+        if len(hosts) < least:
             if len(problems.noted) == before and problems.clean("hosts", "groups"):
-                message = f"expected {least} hosts or more, got {len(found)}"
+                message = f"expected {least} hosts or more, got {len(hosts)}"
                 problems.add((*at, key), message)
             return ()
-        return found
+        return hosts
 
     match keys:
         case PairKeys():

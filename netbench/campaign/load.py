@@ -61,12 +61,12 @@ def parse(
     if quick:
         edit.apply_quick(tree, source)
     problems = [*problems, *edit.apply_sets(tree, sets, source)]
-    found = Problems(tree, source, problems)
-    written = write_out(found, inventories)
+    faults = Problems(tree, source, problems)
+    written = write_out(faults, inventories)
     options = [*(f"--set {word}" for word in sets), *(["--quick"] if quick else [])]
     if written or options:
         text = _effective(tree, " ".join([*([written] if written else []), *options]))
-    return build(tree, found, catalogue or local(), text)
+    return build(tree, faults, catalogue or local(), text)
 
 
 def changed(campaign: Campaign, keys: Mapping[str, str]) -> Campaign:
@@ -76,12 +76,12 @@ def changed(campaign: Campaign, keys: Mapping[str, str]) -> Campaign:
     first = campaign.text.partition("\n")[0]
     before = first.removeprefix(_CHANGED) if first.startswith(_CHANGED) else ""
     sets = [f"{path}={value}" for path, value in keys.items()]
-    made = parse(campaign.text, campaign.name, sets)
+    edited = parse(campaign.text, campaign.name, sets)
     if campaign.part:
-        hosts = {name: made.hosts[name] for name in campaign.hosts}
-        made = made._replace(part=campaign.part, pairs=campaign.pairs, hosts=hosts)
-    note, _, rest = made.text.partition("\n")
-    return made._replace(text=f"{_CHANGED}{before}{note.removeprefix(_CHANGED)}\n{rest}")
+        hosts = {name: edited.hosts[name] for name in campaign.hosts}
+        edited = edited._replace(part=campaign.part, pairs=campaign.pairs, hosts=hosts)
+    note, _, rest = edited.text.partition("\n")
+    return edited._replace(text=f"{_CHANGED}{before}{note.removeprefix(_CHANGED)}\n{rest}")
 
 
 def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) -> Campaign:

@@ -94,12 +94,12 @@ class Matrix:
     ) -> list[Combination]:
         excluded: set[int] = set()
         for i, entry in enumerate(exclude):
-            wanted = {key: self.reader.word(key, value) for key, value in entry.items()}
-            if self._excludable(wanted, ("exclude", i)):
+            words = {key: self.reader.word(key, value) for key, value in entry.items()}
+            if self._excludable(words, ("exclude", i)):
                 excluded |= {
                     n
                     for n, cell in enumerate(crossed)
-                    if all(cell[k].word == word for k, word in wanted.items())
+                    if all(cell[k].word == word for k, word in words.items())
                 }
         return [cell for n, cell in enumerate(crossed) if n not in excluded]
 

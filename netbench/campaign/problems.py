@@ -43,8 +43,8 @@ class Problems:
         self._words.add((id(word), message))
         line, origin = find(self.tree, loc)
         path = path_of(as_written(self.tree, loc))
-        told = message + (f" (from {origin})" if origin else "")
-        problem = Problem(line, path, told, nearest)
+        text = message + (f" (from {origin})" if origin else "")
+        problem = Problem(line, path, text, nearest)
         if problem not in self._told:
             self._told.add(problem)
             self.noted.append(problem)

@@ -80,8 +80,8 @@ class TreeBuilder:
         if "cannot start any token" in str(error.problem):
             context = ", such as a tab, @ or `: indent by spaces, and quote such a text"
         begin = "; `init` writes a campaign" if "<document start>" in str(error.problem) else ""
-        told = f"this is not YAML: {error.problem}{context}{begin}"
-        self._stop(0 if self.origin else line, (), told)
+        fault = f"this is not YAML: {error.problem}{context}{begin}"
+        self._stop(0 if self.origin else line, (), fault)
 
     def _note(self, event: Any, loc: Loc, message: str) -> None:
         where = f" (from {self.origin})" if self.origin else ""

@@ -49,14 +49,14 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
     its own whose level is known by a mark on the host. Errors: RequestError.
     """
     if options.undo is None:
-        found = _SYSCTL.fullmatch(" ".join(options.change.split()))
-        if not found:
+        sysctl = _SYSCTL.fullmatch(" ".join(options.change.split()))
+        if not sysctl:
             raise RequestError(
                 f"ab: nothing is known that undoes `{options.change}`; give it with --undo"
             )
-        key = f"{side}sysctl.{found[1]}"
+        key = f"{side}sysctl.{sysctl[1]}"
         return [
-            (f"sweep.{key}", [AS_IS, found[2].strip("'\"")]),
+            (f"sweep.{key}", [AS_IS, sysctl[2].strip("'\"")]),
             ("compare.factor", key),
             ("compare.baseline", AS_IS),
         ]
@@ -66,8 +66,8 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
     read += f" || echo {LEFT}"
     left = 'echo "(where nothing is left to undo: $netbench_none)" >&2; exit 1'
     undo = f'sh -c "$1" && eval "$netbench_none" || {{ {left}; }}'
-    told = 'eval "$netbench_none"; echo "(--undo was not run: what it did stays)" >&2; exit 1'
-    apply = f'eval "$netbench_write" && {{ sh -c "$1" || {{ {told}; }}; }}'
+    failed = 'eval "$netbench_none"; echo "(--undo was not run: what it did stays)" >&2; exit 1'
+    apply = f'eval "$netbench_write" && {{ sh -c "$1" || {{ {failed}; }}; }}'
     earlier = 'echo "an earlier ab has left its change: restore it ($netbench_mark)" >&2; exit 1'
     may = f'[ "$0" = {AFTER} ] && eval "$netbench_free" || {{ {earlier}; }}'
     acts = {

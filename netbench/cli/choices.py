@@ -44,9 +44,9 @@ def _result(row: Mapping[str, Any]) -> list[str]:
     runs = [] if row["runs"] is None else [count(row["runs"], "run")]
     kernel = [f"kernel {row['kernel']}"] if row["kernel"] else []
     facts = [row["date"], row["status"], *runs, rounded_size(row["size"]), *kernel]
-    told = ", ".join(fact for fact in facts if fact)
+    facts_line = ", ".join(fact for fact in facts if fact)
     return [
-        fold(f"{row['name']}: {told}"),
+        fold(f"{row['name']}: {facts_line}"),
         f"  {' '.join(row['folder'].splitlines())}",
         fold(f"  {row['finding'] or row['why']}"),
     ]

@@ -23,8 +23,8 @@ def complete() -> None:
     top = parser.build(*os.environ["COMP_LINE"].split()[1:2])
     (verbs,) = (one for one in top._actions if isinstance(one, argparse._SubParsersAction))
     for action in (one for verb in verbs.choices.values() for one in verb._actions):
-        if found := _COMPLETERS.get(action.dest):
-            action.completer = found
+        if completer := _COMPLETERS.get(action.dest):
+            action.completer = completer
     argcomplete.autocomplete(top, always_complete_options="long")
 
 

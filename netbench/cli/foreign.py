@@ -36,9 +36,9 @@ def has_flags(words: Sequence[str]) -> bool:
 
 def answer(typed: Sequence[str]) -> str:
     """Of each word of `transfer` that is no key: the keys that do it, or that nothing does."""
-    found = list(_words(typed))
-    keys = [value for flag, value, _ in found if not flag and "=" in value]
-    words = [word for word in found if word[0] or "=" not in word[1]]
+    flags = list(_words(typed))
+    keys = [value for flag, value, _ in flags if not flag and "=" in value]
+    words = [word for word in flags if word[0] or "=" not in word[1]]
     bare = [word for word in words if not word[0] and not word[1].isdigit()]
     hosts = [word for word in words if "{other}" in _does(word)]
     hosts = hosts or bare[:1]
@@ -52,19 +52,19 @@ def answer(typed: Sequence[str]) -> str:
             does = "nothing: a run has one other end (a campaign has more: `hosts:`, `pairs:`)"
         elif "{host}" in does and host in LOCAL:
             does = HERE
-        made = _filled(does, word, host, "reversed:" in of)
-        if ", got " in (why := _refused(made)):  # else for want of other keys
-            made = [f"nothing: {why}"]
-        keys += made
-        shown = [shell_word(part) if re.match(r"[\w.]+=", part) else part for part in made]
+        own_keys = _filled(does, word, host, "reversed:" in of)
+        if ", got " in (why := _refused(own_keys)):  # else for want of other keys
+            own_keys = [f"nothing: {why}"]
+        keys += own_keys
+        shown = [shell_word(part) if re.match(r"[\w.]+=", part) else part for part in own_keys]
         line = " ".join(shown).replace(" nothing ", "; nothing ")
         rows.append((f"  {' '.join(word[:2]).strip()}", line))
-    told = ["transfer takes keys in place of the flags of iperf3 and netperf:", table(rows)]
+    lines = ["transfer takes keys in place of the flags of iperf3 and netperf:", table(rows)]
     if any(re.match(r"[\w.]+=", key) for key in keys):
-        told.append(f"keys go behind the host: `{PROGRAM} transfer [HOST] KEY=VALUE...`")
+        lines.append(f"keys go behind the host: `{PROGRAM} transfer [HOST] KEY=VALUE...`")
     if why := _refused(keys):
-        told.append(fold(f"together they are refused: {why}"))
-    return "\n".join(told)
+        lines.append(fold(f"together they are refused: {why}"))
+    return "\n".join(lines)
 
 
 def _words(typed: Sequence[str]) -> Iterator[_Word]:
@@ -99,8 +99,8 @@ def _does(word: _Word, of: Sequence[str] = ()) -> str:
     flag, value, where = word
     ends = (f":{value.upper()}", ":-" if value.startswith("-") else "", "")
     names = (f"{line}{flag}{end}" for end in ends for line in (*of, "") if flag)
-    found = next((hints(where)[name] for name in names if name in hints(where)), "")
-    return found or option("transfer", flag) or NO_KEY
+    known = next((hints(where)[name] for name in names if name in hints(where)), "")
+    return known or option("transfer", flag) or NO_KEY
 
 
 def _filled(does: str, word: _Word, host: str, is_reversed: bool) -> list[str]:
@@ -123,9 +123,9 @@ def _filled(does: str, word: _Word, host: str, is_reversed: bool) -> list[str]:
     named["host"] = host.rpartition("@")[2]
     named["other"] = HERE if host in LOCAL else f"the host: {host}"
     named["other"] += " (no key binds to a device)" * ("%" in value)
-    made = [re.sub(r"\w+: , |, \w+: (?=\})", "", p.format(**named)) for p in does.split("; ")]
+    keys = [re.sub(r"\w+: , |, \w+: (?=\})", "", p.format(**named)) for p in does.split("; ")]
     empty = re.compile(r"[\w.]+=(%|b/s|\{\w+: \})?")
-    return [p for p in made if not empty.fullmatch(p)] or ["nothing: it has no value here"]
+    return [p for p in keys if not empty.fullmatch(p)] or ["nothing: it has no value here"]
 
 
 def check_keys(words: Sequence[str]) -> None:
@@ -158,9 +158,9 @@ def _refused(words: Sequence[str]) -> str:
 def option(verb: str, word: str) -> str:
     """Where a verb has what another program's option does, or the key that does; "": nowhere."""
     of_file, known, name = verb in CAMPAIGNS, hints("options"), word[2:].replace("-", "_")
-    found = known.get(f"{'run' if of_file else verb}:{word}") or known.get(word, "")
-    if found or not word.startswith("--") or not (of_file or verb == "transfer"):
-        return found
+    known_answer = known.get(f"{'run' if of_file else verb}:{word}") or known.get(word, "")
+    if known_answer or not word.startswith("--") or not (of_file or verb == "transfer"):
+        return known_answer
     from netbench import campaign
 
     schema: Any = campaign.json_schema()

@@ -91,9 +91,9 @@ def run(argv: list[str]) -> int:
         hint = f"`{PROGRAM} help {argv[0]}` lists what there is"
         if flags:
             known = {flag: foreign.option(argv[0], flag.partition("=")[0]) for flag in flags}
-            told = [f"{flag}: {does}" for flag, does in known.items() if does]
-            said = "; ".join([f"{argv[0]} has no option {' '.join(flags)}", *told, hint])
-            raise RequestError(said)
+            known_flags = [f"{flag}: {does}" for flag, does in known.items() if does]
+            message = "; ".join([f"{argv[0]} has no option {' '.join(flags)}", *known_flags, hint])
+            raise RequestError(message)
         if words is None:
             hint = foreign.option(argv[0], "word") or hint
             raise RequestError(f"{argv[0]}: {shell_word(more[0])} is one word too many; {hint}")

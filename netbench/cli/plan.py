@@ -111,13 +111,13 @@ def _boots(plan: Plan) -> Iterator[str]:
 
     repeat, boots = plan.campaign.repeat, plan.all_boots()
     kernels = list(dict.fromkeys(boot.kernel for boot in boots))
-    told, warning = what_boots_buy(
+    line, warning = what_boots_buy(
         repeat.boots,
         plan.blocks_a_boot,
         kernels=len(kernels),
         builds=min(plan.builds_of(kernel) for kernel in kernels),
     )
-    yield told
+    yield line
     if any(kernels):
         shown = listed([boot.kernel or "its own" for boot in boots], BOOTS_SHOWN, ", ")
         yield f"in this order: {shown}; order from seed {plan.campaign.seed}"

@@ -30,11 +30,11 @@ def run(options: argparse.Namespace) -> int:
         report = api.build_report(result, cells=options.cells)
         files = {kind: getattr(options, kind) for kind in FILES if getattr(options, kind)}
         form = next((kind for kind, file in files.items() if str(file) == "-"), form)
-        told = render(report, form)
+        text = render(report, form)
         api.write_report(report, {kind: file for kind, file in files.items() if kind != form})
     if options.csv and report.label:
         tell(f"netbench: {options.csv}: {report.label}; a CSV has no column that says so")
-    say(told)
+    say(text)
     return 0
 
 

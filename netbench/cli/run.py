@@ -23,8 +23,8 @@ def run(options: argparse.Namespace) -> int:
         return _run_parted(options, campaign)
     if options.scheduler is not None or options.parts is not None or options.insecure:
         raise RequestError("--scheduler, --insecure and --parts are of --engine dask")
-    wanted = campaign if options.part is None else api.part(campaign, options.part)
-    conclusion = api.start(wanted, options.results, options.jobs, options.plain)
+    part = campaign if options.part is None else api.part(campaign, options.part)
+    conclusion = api.start(part, options.results, options.jobs, options.plain)
     say_summary(conclusion.path)
     return conclusion.exit_code
 

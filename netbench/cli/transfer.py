@@ -38,24 +38,24 @@ all keys: docs/reference/campaign-file.md, or `schema`
 def run(options: argparse.Namespace) -> int:
     words = [word for word in options.words if not word or word not in LOCAL]
     check_keys(words)
-    told: list[Second] = []
+    seconds: list[Second] = []
 
     def tell_second(second: Second) -> None:
-        told.append(second)
-        run = f"  run {second.run}" if second.run > told[0].run else ""
+        seconds.append(second)
+        run = f"  run {second.run}" if second.run > seconds[0].run else ""
         tell(f"{_line(second.begin, [second])}{run}")
 
     try:
         result = api.transfer(*words, results=options.results, seconds=tell_second)
     except KeyboardInterrupt:
-        if told:
-            say(f"{_line(told[0].begin, told)}  in all, interrupted")
+        if seconds:
+            say(f"{_line(seconds[0].begin, seconds)}  in all, interrupted")
         raise
     if options.json or options.full:
         say(render(result.report, "json" if options.json else "text"))
     else:
-        kept = "report --full" if options.results else "again with --full, or keep it: --results"
-        say(render(result.report, "first", more=kept))
+        how = "report --full" if options.results else "again with --full, or keep it: --results"
+        say(render(result.report, "first", more=how))
     if options.results:
         tell(str(result.path))
     return 0
@@ -68,12 +68,12 @@ def _line(begin: float, seconds: Sequence[Second]) -> str:
     end, span = seconds[-1].end, seconds[-1].end - begin
     moved = sum(second.bytes or 0 for second in seconds)
     answered = sum(second.requests or 0 for second in seconds)
-    told = f"{moved / 1e9:8.2f} GB {moved * 8e-9 / span:7.2f} Gb/s sent"
+    rate = f"{moved / 1e9:8.2f} GB {moved * 8e-9 / span:7.2f} Gb/s sent"
     if seconds[-1].requests is not None:
-        told = f"{answered:9} requests {answered / span:9.0f} 1/s"
+        rate = f"{answered:9} requests {answered / span:9.0f} 1/s"
     known = [second.retransmits for second in seconds if second.retransmits is not None]
     again = f"  retransmits {sum(known)}" if known else ""
-    return f"{begin:6.2f}-{end:6.2f} s {told}{again}"
+    return f"{begin:6.2f}-{end:6.2f} s {rate}{again}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

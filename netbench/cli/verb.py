@@ -59,8 +59,8 @@ def find_results(options: argparse.Namespace) -> None:
     for name in ("paths", "others"):
         if words := getattr(options, name, None):
             last = len(words) - getattr(options, "writes", 0)
-            found = [api.find_result(word, below) for word in words[:last]]
-            setattr(options, name, [*found, *map(Path, words[last:])])
+            paths = [api.find_result(word, below) for word in words[:last]]
+            setattr(options, name, [*paths, *map(Path, words[last:])])
 
 
 def add_results(parser: argparse.ArgumentParser, help: str) -> None:

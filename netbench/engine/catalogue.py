@@ -100,10 +100,10 @@ class Catalogue(NamedTuple):
             owners: dict[str, Named] = {}
             for row in table:
                 if row.kind == kind:
-                    mine = owned.get(row.id, [])
-                    options = tuple(r for r in mine if r.kind == "option")
+                    rows = owned.get(row.id, [])
+                    options = tuple(r for r in rows if r.kind == "option")
                     owners[row.name] = Named(
-                        row, options, tuple(r for r in mine if r.kind in ("counter", "proof"))
+                        row, options, tuple(r for r in rows if r.kind in ("counter", "proof"))
                     )
             return owners
 

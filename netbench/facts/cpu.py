@@ -118,9 +118,9 @@ def idle_states(text: str) -> str:
     """
     keys = fields(text)
     names = {key: name for key, name in keys.items() if key.endswith("/name")}
-    told = []
+    states = []
     for key, name in names.items():
         state = key.removesuffix("/name")
         off = " (off)" if keys.get(f"{state}/disable", "0") != "0" else ""
-        told.append(f"{name} {keys[f'{state}/latency']} µs{off}")
-    return ", ".join(told)
+        states.append(f"{name} {keys[f'{state}/latency']} µs{off}")
+    return ", ".join(states)

@@ -67,7 +67,7 @@ def causes(pairs: Sequence[str], fit: Fit, odd: Mapping[str, Sequence[Odd]]) -> 
         return [host for _, host in ends], ""
 
     hosts: dict[str, list[tuple[Shift, str]]] = {}
-    found = []
+    outlying = []
     for shift in slow.values():
         names, how = behind(shift.name) if shift.kind == PAIR else ([shift.name], BY_PAIRS)
         if how:
@@ -75,11 +75,11 @@ def causes(pairs: Sequence[str], fit: Fit, odd: Mapping[str, Sequence[Odd]]) -> 
                 hosts.setdefault(host, []).append((shift, how))
         else:
             facts = {host: odd[host] for host in names if host in odd}
-            found.append(Cause(PAIR, shift.name, (shift,), (), tuple(names), facts))
+            outlying.append(Cause(PAIR, shift.name, (shift,), (), tuple(names), facts))
     for host, seen in hosts.items():
         shifts, how_each = zip(*seen, strict=True)
-        found.append(Cause(HOST, host, shifts, how_each, (), {host: odd.get(host, ())}))
-    return sorted(found, key=lambda cause: -max(abs(math.log(s.ratio)) for s in cause.shifts))
+        outlying.append(Cause(HOST, host, shifts, how_each, (), {host: odd.get(host, ())}))
+    return sorted(outlying, key=lambda cause: -max(abs(math.log(s.ratio)) for s in cause.shifts))
 
 
 def _ends(pair: str) -> tuple[tuple[str, str], tuple[str, str]]:

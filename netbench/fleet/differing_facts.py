@@ -35,32 +35,32 @@ def known_facts(result: Result, hosts: Sequence[str], cell: str = "") -> Known:
     """The facts of hosts, as they were at the end, without what varies by itself, and with `cell`
     its settings as read back, but for buffers that the kernel sizes by what a run moved.
     """
-    found: dict[str, dict[str, str]] = {}
+    by_name: dict[str, dict[str, str]] = {}
     for host in hosts:
         for entry in result.hosts.get(host, ())[-1:]:
             own = {name: str(value) for name in OWN if (value := getattr(entry, name))}
             for name, value in (own | entry.known).items():
                 if not (name in BY_NAME and BY_NAME[name].varies):
-                    found.setdefault(name, {})[host] = value
+                    by_name.setdefault(name, {})[host] = value
     for each in result.readbacks if cell else ():
         if each.cell == cell and each.read and not each.is_outcome:
             sender, _, receiver = each.pair.partition(">")
             host = sender if each.side == "sender" else receiver
-            found.setdefault(each.name + READ_BACK, {})[host] = each.read
-    return found
+            by_name.setdefault(each.name + READ_BACK, {})[host] = each.read
+    return by_name
 
 
 def odd_facts(known: Known) -> dict[str, list[Odd]]:
     """By host, the facts that nearly all others have otherwise."""
-    found: dict[str, list[Odd]] = {}
+    odds: dict[str, list[Odd]] = {}
     for name, values in known.items():
         (usual, times), *others = Counter(values.values()).most_common()
         if not others or times < NEARLY_ALL * (len(values) - 1):
             continue
         for host, value in values.items():
             if not same(name, value, usual):
-                found.setdefault(host, []).append(Odd(name, value, usual, told(name, value, usual)))
-    return found
+                odds.setdefault(host, []).append(Odd(name, value, usual, told(name, value, usual)))
+    return odds
 
 
 def told(name: str, value: str, usual: str) -> str:

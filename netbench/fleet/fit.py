@@ -128,11 +128,11 @@ def observed(
         own = np.sqrt(np.bincount(at, (y - mean[at]) ** 2) / (n - 1))
     usual = np.median(own[n > 1]) if (n > 1).any() else NAN
     error = np.fmax(own, usual) / np.sqrt(n)  # few runs that agree by chance are as noisy as others
-    kept = tuple(pairs[i] for i in present.tolist())
+    measured = tuple(pairs[i] for i in present.tolist())
     every = dict.fromkeys((*hosts, *(host for pair in pairs for host in pair.split(">"))))
     place = {host: i for i, host in enumerate(every)}
-    ends = np.array([[place[host] for host in pair.split(">")] for pair in kept])
-    return Observed(tuple(every), kept, ends[:, 0], ends[:, 1], mean, n, error)
+    ends = np.array([[place[host] for host in pair.split(">")] for pair in measured])
+    return Observed(tuple(every), measured, ends[:, 0], ends[:, 1], mean, n, error)
 
 
 def _medians(values: Numbers, keys: npt.NDArray[np.integer]) -> Numbers:
@@ -242,13 +242,11 @@ def fit(
             value = dict(
                 zip(o.ends(kind).tolist(), _medians(effect + rest, o.ends(kind)), strict=True)
             )
-            kept = {o.hosts[i]: x for i, x in value.items() if (kind, o.hosts[i]) not in named}
-            mine = [x for host, x in kept.items() if host in members]
-            others = [x for host, x in kept.items() if host not in members]
-            if mine and others:
-                shared.append(
-                    _shared(kind, name, len(mine), sign, *_interval(mine, others, covered))
-                )
+            unnamed = {o.hosts[i]: x for i, x in value.items() if (kind, o.hosts[i]) not in named}
+            own = [x for host, x in unnamed.items() if host in members]
+            others = [x for host, x in unnamed.items() if host not in members]
+            if own and others:
+                shared.append(_shared(kind, name, len(own), sign, *_interval(own, others, covered)))
     return Fit(tuple(shifts), limits, tuple(shared))
 
 
@@ -282,16 +280,16 @@ def _hosts(o: Observed, kind: str, effect: Numbers, rest: Numbers) -> _Units:
     error = NORMAL * noise / np.sqrt(pairs[several]) * np.sqrt(1 + NORMAL**2 / pairs[several])
     names = [o.hosts[host] for host in hosts[several].tolist()]
     middle = float(np.median(shift)) if names else 0.0
-    said = effect + rest - middle
-    return _Units(kind, names, shift - middle, error, np.ones(len(names), bool), place, said)
+    residual = effect + rest - middle
+    return _Units(kind, names, shift - middle, error, np.ones(len(names), bool), place, residual)
 
 
 def _across(o: Observed, rest: Numbers, crossing: Flags, inside: Flags) -> Iterator[float]:
     """Of each host inside that has both, what its pairs that cross move against its others."""
     for host in np.flatnonzero(inside).tolist():
-        mine = (o.sender == host) | (o.receiver == host)
-        if (mine & crossing).any() and (mine & ~crossing).any():
-            yield float(np.median(rest[mine & crossing]) - np.median(rest[mine & ~crossing]))
+        of_host = (o.sender == host) | (o.receiver == host)
+        if (of_host & crossing).any() and (of_host & ~crossing).any():
+            yield float(np.median(rest[of_host & crossing]) - np.median(rest[of_host & ~crossing]))
 
 
 def _interval(one: Sequence[float], two: Sequence[float], level: float) -> tuple[float, float]:

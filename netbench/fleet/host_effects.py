@@ -38,8 +38,8 @@ class Fleet:
 
     def lowest(self, kind: str) -> list[Shift]:
         """The shifts of a kind, that which is furthest towards worse first."""
-        mine = [shift for shift in self.fit.shifts if shift.kind == kind]
-        return sorted(mine, key=lambda s: s.ratio, reverse=self.fit.limits.get(kind, 0) > 1)
+        shifts = [shift for shift in self.fit.shifts if shift.kind == kind]
+        return sorted(shifts, key=lambda s: s.ratio, reverse=self.fit.limits.get(kind, 0) > 1)
 
 
 def metrics_of(result: Result) -> list[str]:
@@ -86,14 +86,14 @@ def _fleet(
     plan, repeat = result.plan, result.repeat
     better = result.describe(metric).better
     links = {name: link.hosts for name, link in plan.links.items()}
-    found = fit(o, better, repeat.confidence, families, links, plan.groups)
+    fitted = fit(o, better, repeat.confidence, families, links, plan.groups)
     return Fleet(
         metric,
         cell,
         factors,
         o,
-        found,
-        tuple(causes(o.pairs, found, odd_facts(known_facts(result, o.hosts, cell)))),
+        fitted,
+        tuple(causes(o.pairs, fitted, odd_facts(known_facts(result, o.hosts, cell)))),
         repeat.confidence,
         math.exp(float(np.median(o.mean))),
         _unmeasured(result, cell, metric, o),

@@ -29,17 +29,17 @@ def place(fleet: Fleet, several: bool) -> str:
 
 def of_fleets(source: Source) -> Iterator[str]:
     """The outliers of all metrics and cells, and what the pairs moved; some of many."""
-    for found in source.fleets.values():
-        lines = list(sentences(source.result, found))
+    for fleets in source.fleets.values():
+        lines = list(sentences(source.result, fleets))
         yield from lines[:SENTENCES]
         if len(lines) > SENTENCES:
             yield f"{len(lines) - SENTENCES} more of this kind are below."
-        for each in found[:SENTENCES]:
+        for each in fleets[:SENTENCES]:
             o, unit = each.observed, source.result.describe(each.metric).unit
             low, high = int(o.mean.argmin()), int(o.mean.argmax())
             ends = " to ".join(f"{number(math.exp(o.mean[i]))} ({o.pairs[i]})" for i in (low, high))
             yield (
-                f"{place(each, len(found) > 1)}{title(each.metric, source.result)}: median"
+                f"{place(each, len(fleets) > 1)}{title(each.metric, source.result)}: median"
                 f" {number(each.middle)} {unit} of {_size(each)}, from {ends}."
             )
 
@@ -71,18 +71,18 @@ def _none(result: Result, fleet: Fleet) -> str:
         return (
             f"Nothing is named in {what} ({size}): with one run each, what is odd may be the run."
         )
-    told = [
+    lows = [
         f"{' and '.join(f'{s.name} {amount(s.ratio)}' for s in fleet.lowest(kind)[:2])}"
         f" (outlying: {amount(limit)})"
         for kind, limit in limits.items()
     ]
     kinds = " or ".join(", ".join(limits).rsplit(", ", 1))
-    return f"No {kinds} is outlying in {what} ({size}). The lowest of a spread: {'; '.join(told)}."
+    return f"No {kinds} is outlying in {what} ({size}). The lowest of a spread: {'; '.join(lows)}."
 
 
 def cause_sentence(result: Result, fleet: Fleet, cause: Cause) -> str:
     """What is outlying, by how much, and what is known of it."""
-    told = _host(result, fleet, cause) if cause.kind == HOST else _pair(result, fleet, cause)
+    what = _host(result, fleet, cause) if cause.kind == HOST else _pair(result, fleet, cause)
     facts = [
         odd.words if cause.kind == HOST else f"{host}: {odd.words}"
         for host, each in cause.facts.items()
@@ -90,7 +90,7 @@ def cause_sentence(result: Result, fleet: Fleet, cause: Cause) -> str:
     ]
     more = len(facts) - FACTS_TOLD
     facts = facts[:FACTS_TOLD] + ([f"{more} more facts differ"] if more > 0 else [])
-    return "; ".join([told, *facts]) + "."
+    return "; ".join([what, *facts]) + "."
 
 
 def _host(result: Result, fleet: Fleet, cause: Cause) -> str:
@@ -99,42 +99,42 @@ def _host(result: Result, fleet: Fleet, cause: Cause) -> str:
     for shift, how in zip(cause.shifts, cause.how, strict=True):
         first = not parts
         if shift.kind != PAIR:
-            told = _shift(result, fleet, shift.kind, shift, first)
-            parts.append(f"{told} in {count(shift.pairs, 'pair')}")
+            shift_text = _shift(result, fleet, shift.kind, shift, first)
+            parts.append(f"{shift_text} in {count(shift.pairs, 'pair')}")
             continue
         sender, _, receiver = shift.name.partition(">")
         kind, other = (SENDER, receiver) if sender == cause.name else (RECEIVER, sender)
-        told = _shift(result, fleet, kind, shift, first)
-        told += f" {'to' if kind == SENDER else 'from'} {other}"
+        shift_text = _shift(result, fleet, kind, shift, first)
+        shift_text += f" {'to' if kind == SENDER else 'from'} {other}"
         if how == BY_OTHERS:
-            told += ", whose other pairs are as those of the fleet"
+            shift_text += ", whose other pairs are as those of the fleet"
         elif how == BY_FACTS:
-            told += (
+            shift_text += (
                 f", if it is the cause: no other pair tells it apart from {other}, but of the two"
                 f" only {cause.name} differs in facts from nearly all hosts"
             )
-        parts.append(told)
+        parts.append(shift_text)
     return f"{cause.name} {'; it '.join(parts)}"
 
 
 def _pair(result: Result, fleet: Fleet, cause: Cause) -> str:
-    told = f"{cause.name} {_shift(result, fleet, PAIR, cause.shifts[0])}"
+    what = f"{cause.name} {_shift(result, fleet, PAIR, cause.shifts[0])}"
     if not cause.candidates:
         return (
-            f"{told}, though neither host is outlying in its other pairs: look at the way between"
+            f"{what}, though neither host is outlying in its other pairs: look at the way between"
             " them"
         )
     sender, receiver = cause.candidates
     return (
-        f"{told}; whether {sender} sends or {receiver} receives less cannot be told, since no other"
+        f"{what}; whether {sender} sends or {receiver} receives less cannot be told, since no other"
         " pair has either in that direction"
     )
 
 
 def _link(result: Result, fleet: Fleet, shared: Shared) -> str:
-    told = _shift(result, fleet, LINK, shared)
+    what = _shift(result, fleet, LINK, shared)
     hosts = count(shared.hosts, "host")
-    return f"link {shared.name}: each pair that crosses it {told}, as {hosts} behind it show"
+    return f"link {shared.name}: each pair that crosses it {what}, as {hosts} behind it show"
 
 
 def _shift(
@@ -145,8 +145,8 @@ def _shift(
     if fleet.metric != FALLBACK:
         verb, what = "has", f" {title(fleet.metric, result)}"
     against = " than the others" if kind == LINK else " than the fleet's median" if first else ""
-    told = f"{verb} {amount(shift.ratio)}{what}{against}"
+    text = f"{verb} {amount(shift.ratio)}{what}{against}"
     interval = f"{share(fleet.confidence)} interval " if first else ""
     if math.isnan(shift.low):
-        return told
-    return f"{told} ({interval}{bounds(shift.low, shift.high)})"
+        return text
+    return f"{text} ({interval}{bounds(shift.low, shift.high)})"

@@ -59,28 +59,28 @@ class Inventory:
 
 def read_inventory(path: Path) -> Inventory:
     """The inventory of a file, with all that is wrong with it."""
-    found = Inventory()
+    inventory = Inventory()
 
     def wrong(message: str, where: str = "", hint: str = "", line: int = 0) -> None:
-        found.problems.append(Problem(line, where, message, hint, str(path)))
+        inventory.problems.append(Problem(line, where, message, hint, str(path)))
 
     try:
         with path.open("rb") as file:
             text = decode(file.read(BYTES_MAX + 1), str(path))
         refuse_unprintable(text, str(path))
         if text.lstrip().startswith("{"):
-            _read_groups(json.loads(text), found, wrong)
+            _read_groups(json.loads(text), inventory, wrong)
         else:
-            _read_names(text, found, wrong)
-        if not found.hosts and not found.problems:
+            _read_names(text, inventory, wrong)
+        if not inventory.hosts and not inventory.problems:
             wrong("expected hosts, got none")
     except OSError as error:
         wrong(f"cannot be read: {error.strerror}; give the path of an inventory")
     except CampaignError as error:
-        found.problems.extend(one._replace(source=str(path)) for one in error.problems)
+        inventory.problems.extend(one._replace(source=str(path)) for one in error.problems)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):  # not Ansible's JSON
         wrong(f"expected what Ansible prints: {_COMMAND}")
-    return found
+    return inventory
 
 
 def _read_names(text: str, found: Inventory, wrong: Callable[..., None]) -> None:

@@ -50,11 +50,11 @@ def write_runs(
 
 def _samples(folder: Path) -> Mapping[int, list[tuple[Path, str]]]:
     """By run, its files of samples/ and how their names go on after its number."""
-    found: dict[int, list[tuple[Path, str]]] = {}
+    by_run: dict[int, list[tuple[Path, str]]] = {}
     for file in files_inside(folder, "samples/[0-9]*"):
         if name := _SAMPLES.fullmatch(file.name):
-            found.setdefault(int(name[1]), []).append((file, name[2]))
-    return found
+            by_run.setdefault(int(name[1]), []).append((file, name[2]))
+    return by_run
 
 
 def _noise(part: PartResult) -> Iterator[tuple[str, bytes]]:
@@ -88,8 +88,8 @@ def write_profiles(parts: Sequence[PartResult], draft: Path) -> None:
             if profile.file:
                 _copy(parts[at].folder / PROFILES / profile.file, draft / PROFILES / name, below=2)
             profiles[side] = replace(profile, file=name)
-        made: Any = replace(run, run=number, profiles=profiles)
-        lines.append(to_line({"schema": codec.SCHEMA, **codec.to_json(made)}))
+        renumbered: Any = replace(run, run=number, profiles=profiles)
+        lines.append(to_line({"schema": codec.SCHEMA, **codec.to_json(renumbered)}))
     write_new(draft / PROFILES / RUNS, b"".join(lines))
 
 

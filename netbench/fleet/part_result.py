@@ -83,10 +83,10 @@ class PartResult:
 
     @cached_property
     def hosts(self) -> Hosts:
-        found = read_facts(file := self.folder / "facts.json")
-        for host in found:
+        facts = read_facts(file := self.folder / "facts.json")
+        for host in facts:
             self.refuse_stranger(host, file)
-        return found
+        return facts
 
     def refuse_stranger(self, name: str, where: object) -> None:
         """Refuse what is said of a host or pair that is another part's: it would be believed there.
@@ -162,8 +162,8 @@ def refuse_others(parts: Sequence[PartResult]) -> None:
             raise RequestError(f"{first.path} and {part.path} are not of one campaign: {why}")
     for part in parts:
         stored, plan = part.plan, Plan(as_planned(first.campaign, part.plan), part.boot_ids)
-        made = codec.of_json(PlanFile, plan_json(plan))
-        if any(getattr(made, key) != getattr(stored, key) for key in _PLANNED):
+        planned = codec.of_json(PlanFile, plan_json(plan))
+        if any(getattr(planned, key) != getattr(stored, key) for key in _PLANNED):
             raise RequestError(
                 f"{part.path}: campaign.yaml does not match plan.json; restore it from a copy"
             )

@@ -72,17 +72,17 @@ class PartTask:
     @property
     def result(self) -> Path | None:
         """Its result folder, once there is one."""
-        found = sorted(self.own.glob("*/[!.]*/records.jsonl"))
-        return found[0].parent if found else None
+        records = sorted(self.own.glob("*/[!.]*/records.jsonl"))
+        return records[0].parent if records else None
 
 
 def run_part(task: PartTask) -> int:
     """Run a part, or go on with it; the controller's exit status, below 0 where a signal ended it.
     Errors: RequestError; StoreError where another controller has the part, or the attempt was made.
     """
-    if task.version != (mine := version("netbench")):
+    if task.version != (own_version := version("netbench")):
         raise RequestError(
-            f"part {task.label}: netbench is {mine} here and {task.version} where"
+            f"part {task.label}: netbench is {own_version} here and {task.version} where"
             " the campaign was started; install the same version"
         )
     try:
@@ -95,8 +95,8 @@ def run_part(task: PartTask) -> int:
         ) from error
     make_folder(task.own, 0o755)
     try:
-        made = task.own / f"attempt-{task.attempt}"
-        os.close(open_inside(made, 0, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        attempt = task.own / f"attempt-{task.attempt}"
+        os.close(open_inside(attempt, 0, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
     except FileExistsError as error:
         raise StoreError(f"part {task.label}: attempt {task.attempt} was made already") from error
     with _leased(task) as lease:
@@ -113,11 +113,11 @@ def run_part(task: PartTask) -> int:
             )
         os.ftruncate(lease, 0)
         os.pwrite(lease, f"{socket.gethostname()} {os.getpid()} {child.pid}\n".encode(), 0)
-        told = False
+        stopped = False
         while child.poll() is None:
-            if not told and is_stopped(Path(task.folder)):
+            if not stopped and is_stopped(Path(task.folder)):
                 child.send_signal(signal.SIGTERM)
-                told = True
+                stopped = True
             with suppress(subprocess.TimeoutExpired):
                 child.wait(LOOK_SECONDS)
     return child.returncode

@@ -41,10 +41,10 @@ def groups(pairs: Iterable[Pair], uses: Callable[[Pair], Collection[str]]) -> li
     for _, words in used:
         for word in words:
             above[top(word)] = top(words[0])
-    found: dict[str, list[Pair]] = {}
+    by_top: dict[str, list[Pair]] = {}
     for pair, words in used:
-        found.setdefault(top(words[0]), []).append(pair)
-    return list(found.values())
+        by_top.setdefault(top(words[0]), []).append(pair)
+    return list(by_top.values())
 
 
 def split(campaign: Campaign, parts: int) -> list[tuple[Pair, ...]]:

@@ -42,10 +42,10 @@ MARKS = {SENDER: ">", RECEIVER: "<", PAIR: "o"}
 def fleet(source: Source) -> Section | None:
     """Sentences, a drawing and tables for each metric and cell; None where there are few pairs."""
     blocks: list[Block] = []
-    for metric, found in source.fleets.items():
-        blocks.append(Prose(tuple(sentences(source.result, found)), bullets=True))
-        for number, each in enumerate(found[:MOST_CELLS]):
-            what = f"{place(each, len(found) > 1)}{title(metric, source.result)}"
+    for metric, fleets in source.fleets.items():
+        blocks.append(Prose(tuple(sentences(source.result, fleets)), bullets=True))
+        for number, each in enumerate(fleets[:MOST_CELLS]):
+            what = f"{place(each, len(fleets) > 1)}{title(metric, source.result)}"
             blocks.append(Plot("fleet", metric, f"{what}: the spread of the fleet", "", number))
             blocks += _tables(each, what, source.with_cells)
     if not blocks:
@@ -110,17 +110,17 @@ def _how(each: Fleet) -> str:
     """How hosts were told apart, and what could not be."""
     least, most = int(each.observed.n.min()), int(each.observed.n.max())
     runs = f"{least} to {most} runs" if least < most else count(most, "run")
-    told = (
+    text = (
         f"Of logarithms, over {count(len(each.observed.pairs), 'pair')} with {runs} each; intervals"
         f" ({share(each.confidence)}) are each one's own. Outlying is what lies far beyond the tail"
         " that the others show; the rest is their spread, and the lowest of it no fault."
     )
     if not {SENDER, RECEIVER} & each.fit.limits.keys():
-        told += (
+        text += (
             " Few pairs of a host in a direction do not tell it from its partners, so pairs are"
             " shown. More partners (pairs: {bisection: all, rounds: 8}) tell them apart."
         )
-    return told
+    return text
 
 
 def spread(fleet: Fleet) -> Axes:
@@ -169,7 +169,7 @@ def to_json(source: Source) -> dict[str, Any]:
     (sender, receiver) and the pairs, `shared` links and groups, as ratios with intervals; `limits`,
     by kind, the ratio beyond which one is outlying. `facts`: those that differ, by host.
     """
-    every = [each for found in source.fleets.values() for each in found]
+    every = [each for fleets in source.fleets.values() for each in fleets]
     return {"analyses": [_analysis(source, each) for each in every], "facts": source.fleet_facts}
 
 

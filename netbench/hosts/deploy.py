@@ -241,8 +241,8 @@ def start_worker(shell: Shell, role: str, run_as: str = "", package: Path = PACK
             shell.allow(SEND_SECONDS)
             shell.tell(sent.data)
         elif answer == ["installed"]:
-            said = f"{shell.host}: by sudo the helper is in {PLACE} now, and older ones are not"
-            logging.getLogger(__name__).warning(said)
+            message = f"{shell.host}: by sudo the helper is in {PLACE} now, and older ones are not"
+            logging.getLogger(__name__).warning(message)
         else:
             break
     if answer == ["ready"]:

@@ -29,8 +29,8 @@ class LocalProcess:
 
     def __init__(self, argv: Sequence[str], bare: bool = False) -> None:
         pipe = subprocess.PIPE
-        kept = (KEPT if bare else os.environ.keys()) - ORIGINS
-        environment = {name: text for name, text in os.environ.items() if name in kept}
+        names = (KEPT if bare else os.environ.keys()) - ORIGINS
+        environment = {name: text for name, text in os.environ.items() if name in names}
         self._child = subprocess.Popen(
             argv,
             stdin=pipe,

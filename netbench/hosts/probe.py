@@ -28,7 +28,7 @@ def read_facts(
     """
     wanted = [fact for fact in wanted if fact.sources]
     targets = {source: _targets(source, names) for fact in wanted for source in fact.sources}
-    every = [(source.op, each) for source, found in targets.items() for each in found or ()]
+    every = [(source.op, each) for source, paths in targets.items() for each in paths or ()]
     questions = list(dict.fromkeys(one for one in every if one[0] != NAME))
     answers = dict(zip(questions, ask(questions), strict=True))
     answers |= {(NAME, (name,)): name for known in names.values() for name in known}
@@ -38,15 +38,15 @@ def read_facts(
         whys: dict[str, None] = {}
         for source in fact.sources:
             try:
-                if (found := targets[source]) is None:
+                if (paths := targets[source]) is None:
                     raise ValueError(f"the {_subject(source)} is not known")
-                values = list(dict.fromkeys(_values(source, found, answers)))
+                values = list(dict.fromkeys(_values(source, paths, answers)))
             except EngineError as error:
                 whys[error.message.rstrip(": ")] = None
             except (ValueError, LookupError) as error:
                 whys[str(error)[:VALUE_LENGTH]] = None
             else:
-                if found:
+                if paths:
                     facts[fact.name] = " and ".join(values)
                 break
         else:

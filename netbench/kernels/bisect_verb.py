@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     from netbench.kernels import bisection
 
-    wanted = _checked(options)
-    kernel = wanted.kernels[bisection.sides_of(wanted).tried]
+    campaign = _checked(options)
+    kernel = campaign.kernels[bisection.sides_of(campaign).tried]
     log: list[str] = []
 
     def told(step: bisection.Step) -> None:
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
         tell(fold(step.line, "    "))
 
     def ask(good: str, tried: str) -> Answer:
-        return _answer(wanted, good, tried, options)
+        return _answer(campaign, good, tried, options)
 
     suspects = bisection.search(kernel, options.good, options.bad, ask, told)
     say("\n".join(fold(line, "    ") for line in log) + "\n")
@@ -47,14 +47,14 @@ def _checked(options: argparse.Namespace) -> Campaign:
     from netbench.kernels.bisection import sides_of
     from netbench.read import gates
 
-    wanted = load_campaign(options)
-    sides_of(wanted)
+    campaign = load_campaign(options)
+    sides_of(campaign)
     try:
         for gate in options.gates:
             gates.parse(gate)
     except ValueError as error:
         raise RequestError(f"bisect: {error}") from error
-    return wanted
+    return campaign
 
 
 def _answer(wanted: Campaign, good: str, tried: str, options: argparse.Namespace) -> Answer:
@@ -74,14 +74,14 @@ def _answer(wanted: Campaign, good: str, tried: str, options: argparse.Namespace
     if conclusion.why == "lost":
         raise Lost(f"bisect: {conclusion.reason}; run it again: what was built is kept")
     compared = api.compare(conclusion.path, gates=options.gates)
-    told = [
+    reasons = [
         f"{outcome.gate.metric} {with_interval(c, True)}"
         for outcome in compared.outcomes
         for c in compared.families.get(outcome.gate.metric, ())
         if not math.isnan(c.low)
     ]
     report = f"`report {shell_word(conclusion.path)}`"
-    why = listed(told, NAMED) or f"nothing could be compared ({report})"
+    why = listed(reasons, NAMED) or f"nothing could be compared ({report})"
     if compared.fell:
         return Answer(Says.BAD, why)
     passed = all(outcome.passed for outcome in compared.outcomes)

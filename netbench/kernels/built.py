@@ -68,7 +68,7 @@ def _built(kernel: Kernel, told: Told, jobs: int | None) -> Kernel:
 @contextmanager
 def _told(say: Callable[[str], None]) -> Iterator[Told]:
     """The last line of a build: in one place of a terminal, else now and then."""
-    said = time.monotonic()
+    printed = time.monotonic()
     if is_drawable(sys.stderr):
         painter = Painter(sys.stderr)
 
@@ -77,9 +77,9 @@ def _told(say: Callable[[str], None]) -> Iterator[Told]:
             say(line)
 
         def in_place(line: str) -> None:
-            nonlocal said
-            if time.monotonic() - said > AT_LEAST:
-                said = time.monotonic()
+            nonlocal printed
+            if time.monotonic() - printed > AT_LEAST:
+                printed = time.monotonic()
                 painter.draw([escape_controls(line).replace("\t", " ")[:WIDTH]])
 
         yield Told(say_above, in_place)
@@ -87,9 +87,9 @@ def _told(say: Callable[[str], None]) -> Iterator[Told]:
         return
 
     def now_and_then(line: str) -> None:
-        nonlocal said
-        if time.monotonic() - said > EVERY:
-            said = time.monotonic()
+        nonlocal printed
+        if time.monotonic() - printed > EVERY:
+            printed = time.monotonic()
             say(line)
 
     yield Told(say, now_and_then)

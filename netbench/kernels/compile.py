@@ -138,12 +138,12 @@ def _compiler(kernel: Kernel) -> str:
     name = named.get("CC") or ("clang" if "LLVM" in named else "gcc")
     try:
         argv = (*name.split(), "--version")
-        said = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
+        text = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise RequestError(
             f"kernel {kernel.name}: the compiler {name} cannot be run: {error}"
         ) from error
-    return said.partition("\n")[0]
+    return text.partition("\n")[0]
 
 
 def _read(kernel: Kernel, key: str, path: str) -> bytes:
@@ -213,7 +213,7 @@ def _environment(commit: str = "") -> dict[str, str]:
     """The same words in every build: a kernel says who built it and when. Nothing that make obeys
     (KCFLAGS, LLVM, ARCH) comes from the environment: it is not in the key; `make:` says the same.
     """
-    kept = {name: word for name, word in os.environ.items() if _KEPT.fullmatch(name)}
+    inherited = {name: word for name, word in os.environ.items() if _KEPT.fullmatch(name)}
     own = {
         "KBUILD_BUILD_USER": "netbench",
         "KBUILD_BUILD_HOST": "netbench",
@@ -221,7 +221,7 @@ def _environment(commit: str = "") -> dict[str, str]:
         "KBUILD_BUILD_VERSION": "1",
         "LOCALVERSION": f"-{commit[:12]}" if commit else "",
     }
-    return {**kept, "LC_ALL": "C", **own}
+    return {**inherited, "LC_ALL": "C", **own}
 
 
 def _run_make(kernel: Kernel, recipe: Recipe, tree: Path, targets: list[str]) -> None:
@@ -281,8 +281,8 @@ def _failed(kernel: Kernel, lines: list[str], tree: Path, what: str) -> BuildFai
     first = next((line for line in lines if _ERROR.search(line)), "")
     first = first or next((line for line in lines if _STOPPED.match(line)), "it printed no error")
     first = first.strip().replace(f"{tree / 'source'}/", "").replace("../source/", "")
-    wanted = [package for header, package in needs.HEADERS.items() if f"error: {header}" in first]
-    remedy = f"on Debian: apt install {wanted[0]}; " if wanted else ""
+    packages = [package for header, package in needs.HEADERS.items() if f"error: {header}" in first]
+    remedy = f"on Debian: apt install {packages[0]}; " if packages else ""
     return BuildFailed(
         f"kernel {kernel.name}: {what} of {revision.named(kernel)} failed: {first}; {remedy}all"
         f" that it printed is in {tree / 'log.txt'}"

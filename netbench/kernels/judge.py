@@ -153,7 +153,7 @@ def _keys(question: Question) -> dict[str, Any]:
     suite, named = _suite(question.suite), Path(question.suite).stem
     sweep = suite.pop("sweep", None) or {}
     repeat = suite.pop("repeat", None) or {}
-    kept = {name: repeat[name] for name in ("metrics", "confidence") if name in repeat}
+    own = {name: repeat[name] for name in ("metrics", "confidence") if name in repeat}
     if question.on != LAB and not question.config:
         raise RequestError(
             "judge: a kernel for hosts takes their configuration: give --config, such as"
@@ -173,7 +173,7 @@ def _keys(question: Question) -> dict[str, Any]:
             "kernels": kernels,
             "sweep": {"kernel": [BASE, PATCHED], **sweep},
             "compare": {"factor": "kernel", "baseline": BASE},
-            "repeat": {"metrics": ["throughput", "system_demand"], **kept},
+            "repeat": {"metrics": ["throughput", "system_demand"], **own},
             "limit": f"{round(question.seconds)}s",
         }
     )

@@ -42,9 +42,9 @@ def run(options: argparse.Namespace) -> int:
     require_lab(asked)
     file = options.output or Path(f"judge-{Path(options.suite).stem}.yaml")
     write_new(written.text, file, "judge")
-    wanted = campaign.parse(written.text, str(file))
-    tell(*(fold(line, "    ") for line in _before(wanted, written, file)))
-    conclusion = api.start(wanted, options.results, options.jobs)
+    judged = campaign.parse(written.text, str(file))
+    tell(*(fold(line, "    ") for line in _before(judged, written, file)))
+    conclusion = api.start(judged, options.results, options.jobs)
     say(render(api.build_report(conclusion.path), "letter"))
     tell(f"the result: {conclusion.path}")
     return conclusion.exit_code

@@ -79,14 +79,14 @@ def members(objects: Path) -> list[str]:
     """The objects that the kernel is linked from, as its archives name them: in an order that no
     file system decides. Errors: RequestError.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for archive in (file for name in _ARCHIVES for file in objects.rglob(name)):
         words = ("ar", "t", str(archive.relative_to(objects)))
         done = subprocess.run(words, cwd=objects, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RequestError(f"ar cannot list {archive}: {done.stderr.strip()}")
-        found |= {line for line in done.stdout.splitlines() if line.endswith(".o")}
-    return sorted(found)
+        names |= {line for line in done.stdout.splitlines() if line.endswith(".o")}
+    return sorted(names)
 
 
 def shuffled(text: str, objects: Iterable[str], seed: int) -> str:

@@ -85,9 +85,9 @@ def _give(kernel: Kernel, tree: Path, place: Path) -> None:
     collects garbage and adds worktrees there without root. Through no link of theirs.
     """
     if os.geteuid() == 0:
-        kept = Path(_must(kernel, tree, "rev-parse", "--absolute-git-dir").strip())
+        git = Path(_must(kernel, tree, "rev-parse", "--absolute-git-dir").strip())
         owner = place.stat()
-        for folder in (kept.parent, kept, kept / "logs"):
+        for folder in (git.parent, git, git / "logs"):
             with suppress(OSError):
                 opened = open_folder(folder)
                 os.chown(".", owner.st_uid, owner.st_gid, dir_fd=opened)
@@ -119,10 +119,10 @@ def subject(kernel: Kernel, commit: str) -> str:
 def _must(kernel: Kernel, place: Path, *words: str) -> str:
     done = _git(kernel, place, *words)
     if done.returncode:
-        said = " ".join(done.stderr.split()) or "it printed nothing"
+        printed = " ".join(done.stderr.split()) or "it printed nothing"
         raise RequestError(
             f"kernel {kernel.name}: git {words[0]} in {place} failed (exit {done.returncode}):"
-            f" {said}"
+            f" {printed}"
         )
     return done.stdout
 
@@ -161,5 +161,5 @@ def run_to_end(
 
 def own_environment() -> Mapping[str, str]:
     """The environment without what names another checkout."""
-    kept = {name: word for name, word in os.environ.items() if name not in _OF_CALLER}
-    return {**kept, "LC_ALL": "C"}
+    inherited = {name: word for name, word in os.environ.items() if name not in _OF_CALLER}
+    return {**inherited, "LC_ALL": "C"}

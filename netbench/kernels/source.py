@@ -88,7 +88,7 @@ def unpack(kernel: Kernel, folder: Path) -> Unpacked:
     Errors: RequestError with what is missing or not a kernel, and what to do.
     """
     place = locate(kernel)
-    made, root, own = folder / "made", folder / "root", folder / place.name
+    unpacked, root, own = folder / "made", folder / "root", folder / place.name
     try:
         if place.is_dir():
             _take(place, root)
@@ -96,16 +96,16 @@ def unpack(kernel: Kernel, folder: Path) -> Unpacked:
         shutil.copyfile(place, own)
         content = digest(own)
         if place.suffix == ".deb":
-            _run(kernel.name, own, ("dpkg-deb", "-x", str(own), str(made)), "dpkg")
+            _run(kernel.name, own, ("dpkg-deb", "-x", str(own), str(unpacked)), "dpkg")
         elif ARCHIVE.match(place.name):
-            made.mkdir()
-            argv = ("tar", "-x", "--no-same-owner", "-f", str(own), "-C", str(made))
+            unpacked.mkdir()
+            argv = ("tar", "-x", "--no-same-owner", "-f", str(own), "-C", str(unpacked))
             _run(kernel.name, own, argv, "tar xz-utils zstd")
         else:
             image_release(place, kernel.name)  # told by its own name where it is none
             return Unpacked(image_release(own, kernel.name), own, None, content)
         own.unlink()
-        _take(made, root)
+        _take(unpacked, root)
     except OSError as error:
         raise RequestError(
             f"kernel {kernel.name}: cannot take {error.filename}: {error.strerror}"

@@ -123,11 +123,11 @@ def down(name: str | None = None) -> list[str]:
     Returns a line for each thing that was removed; nothing to remove is no error. Errors:
     LabRefused, LabError.
     """
-    wanted = [] if name is None else [lab_name(name)]
+    labs = [] if name is None else [lab_name(name)]
     _need_root("removing a lab")
     with state.locked() as lock:
         tools = command.find(("ip",), lock)
-        return [line for one in wanted or unused() for line in remove(one, tools)]
+        return [line for one in labs or unused() for line in remove(one, tools)]
 
 
 def unused() -> list[str]:

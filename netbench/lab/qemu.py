@@ -40,8 +40,8 @@ def prepare(spec: LabSpec, tools: Tools) -> LabSpec:
         raise LabRefused(f"guests need {TUN}, which does not exist; run `modprobe tun`")
     programs = userland(tools)
     release = "" if spec.kernels else debian.newest(tools)
-    wanted = spec.kernels or (Kernel(debian.series(release), release=release),)
-    ready = {kernel.name: guest_kernel.build(kernel, programs, tools) for kernel in wanted}
+    kernels = spec.kernels or (Kernel(debian.series(release), release=release),)
+    ready = {kernel.name: guest_kernel.build(kernel, programs, tools) for kernel in kernels}
     accelerator = trial.choose(ready.values(), len(spec.hosts), tools)
     return spec._replace(ready=ready, accelerator=accelerator)
 

@@ -172,7 +172,7 @@ def servers(folder: Path, host: str = "") -> list[int]:
     root runs their program, since anybody may write a command line.
     """
     marker = f"{place(folder, host)}/".encode()
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes()
@@ -181,8 +181,8 @@ def servers(folder: Path, host: str = "") -> list[int]:
                 program = os.readlink(entry / "exe").rpartition("/")[2]
             is_own = entry.stat().st_uid == 0 and program.startswith(PROGRAMS)
             if is_own and marker in words:
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def _log_end(log: Path) -> str:

@@ -51,9 +51,9 @@ class _Part(NamedTuple):
             return []
         if room >= len(self.rows):
             return [Text(), *self.title, *self.rows]
-        kept = self.keep(room - 1)
-        more = Text(f"… and {count(len(self.rows) - len(kept), f'more {self.noun}')}")
-        return [Text(), *self.title, *(self.rows[i] for i in kept), *([more] * bool(self.noun))]
+        places = self.keep(room - 1)
+        more = Text(f"… and {count(len(self.rows) - len(places), f'more {self.noun}')}")
+        return [Text(), *self.title, *(self.rows[i] for i in places), *([more] * bool(self.noun))]
 
 
 def render(
@@ -121,8 +121,8 @@ def _head(view: Overview) -> Iterator[Text]:
     bad = _in_words({status: n for status, n in ledger.counts.items() if status != "ok"})
     is_done = view.state == "done"
     block = count(ledger.block, "block") if is_done else f"block {ledger.block + 1}"
-    made = sum(cell.runs for cell in view.cells)
-    done = f"{made} of {runs} runs" + (f" ({bad})" if bad else "")
+    runs_made = sum(cell.runs for cell in view.cells)
+    done = f"{runs_made} of {runs} runs" + (f" ({bad})" if bad else "")
     yield _text("; ".join(filter(None, (done, block, view.boot, view.last))))
 
 
@@ -159,8 +159,8 @@ def _metric(view: Overview, name: str) -> list[tuple[Text, Text]]:
     widths = []
     for each in intervals:
         style = "green" if each.known and reached(name, each, view.plan.repeat) else "yellow"
-        told = f"{min(each.precision, 9.99):.1%}" if each.known else "-"
-        widths.append(Text(told, style))
+        precision = f"{min(each.precision, 9.99):.1%}" if each.known else "-"
+        widths.append(Text(precision, style))
     return list(zip(map(Text, map(joined, column_parts(intervals))), widths, strict=True))
 
 

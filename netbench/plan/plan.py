@@ -213,14 +213,14 @@ class Plan:
 
         strata: dict[tuple[str, ...], bytes] = {}
         places: dict[Key, tuple[bytes, bytes]] = {}
-        mine = [u for u in units if boot is None or (u.cell.kernel or "") == boot.kernel]
-        for unit in mine:
+        of_boot = [u for u in units if boot is None or (u.cell.kernel or "") == boot.kernel]
+        for unit in of_boot:
             levels = self._stratum(unit)
             if levels not in strata:
                 strata[levels] = draw("stratum", *levels)
             first = self._round_of[unit.pair][1][0]
             places[unit.key] = strata[levels], draw("unit", unit.cell.id, first.name)
-        return sorted(mine, key=lambda unit: places[unit.key])
+        return sorted(of_boot, key=lambda unit: places[unit.key])
 
     def block(
         self,
@@ -243,8 +243,8 @@ class Plan:
         for place, wave in enumerate(list(side_by_side) for _, side_by_side in waves):
 
             def here(wave: list[Unit] = wave) -> list[Unit]:
-                wanted = any(is_open(unit.key) for unit in wave)
-                return [unit for unit in wave if wanted and (is_open(unit.key) or joins(unit.key))]
+                some = any(is_open(unit.key) for unit in wave)
+                return [unit for unit in wave if some and (is_open(unit.key) or joins(unit.key))]
 
             if there := [u for u in here() if self.campaign.settings or u.cell.settings]:
                 yield tuple(map(Apply, there))

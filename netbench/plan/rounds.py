@@ -25,7 +25,7 @@ def rounds(
     Pairs of one order are in as many rounds as a host or a link needs at least, twice as many at
     most.
     """
-    found: list[list[Pair]] = []
+    by_round: list[list[Pair]] = []
     taken: dict[tuple[str, str], int] = {}  # by host, kernel or link: a bit for each full round
     crossings: dict[tuple[str, int], int] = {}  # by link and round
     for pair in pairs:
@@ -35,16 +35,16 @@ def rounds(
         for resource in (*ends, *(("link", name) for name in crossed)):
             full |= taken.get(resource, 0)
         number = (~full & (full + 1)).bit_length() - 1  # the lowest bit that is not set
-        if number == len(found):
-            found.append([])
-        found[number].append(pair)
+        if number == len(by_round):
+            by_round.append([])
+        by_round[number].append(pair)
         for resource in ends:
             taken[resource] = taken.get(resource, 0) | 1 << number
         for name in crossed:
             uses = crossings[name, number] = crossings.get((name, number), 0) + 1
             if uses == links[name].capacity:
                 taken["link", name] = taken.get(("link", name), 0) | 1 << number
-    return tuple(map(tuple, found))
+    return tuple(map(tuple, by_round))
 
 
 def rounds_of(

@@ -50,8 +50,8 @@ def accounts_of(rows: Iterable[EngineRow]) -> dict[str, Account]:
     )
 
     def counters(meter: str, flag: str) -> tuple[tuple[str, str], ...]:
-        mine = (row for row in declared if row.owner == meter and flag in row.flags)
-        return tuple((row.name, row.unit) for row in mine if row.unit in (*SECONDS_OF, "ticks"))
+        rows = (row for row in declared if row.owner == meter and flag in row.flags)
+        return tuple((row.name, row.unit) for row in rows if row.unit in (*SECONDS_OF, "ticks"))
 
     accounts = {
         meter: Account(

@@ -61,16 +61,16 @@ class History(NamedTuple):
         """What the earlier results say of each cell and pair of A; of those that match several
         cells of A, nothing.
         """
-        found: dict[Place, list[Level]] = {}
+        levels_at: dict[Place, list[Level]] = {}
         for result in (each for each in self.results if metric in each.metrics):
             series = by_place(result.ok, metric)
             matches = match(a, result).matches
             places = [m.a for m in matches]
             for m in matches:
-                mine = series.get(m.b)
-                if places.count(m.a) == 1 and mine is not None and (mine.values > 0).all():
-                    found.setdefault(m.a, []).append(_level(mine))
-        return found
+                runs = series.get(m.b)
+                if places.count(m.a) == 1 and runs is not None and (runs.values > 0).all():
+                    levels_at.setdefault(m.a, []).append(_level(runs))
+        return levels_at
 
 
 def _level(series: Series) -> Level:
@@ -125,9 +125,9 @@ def find(folder: Path, a: Result, b: Result) -> History:
                 results.append(result)
         notes += [f"left out of the history: {path}: {each}" for each in why]
     for result in results:
-        if found := list(dict.fromkeys(d.what for d in differences(a, result))):
+        if what := list(dict.fromkeys(d.what for d in differences(a, result))):
             notes.append(
-                f"{result.path} differs from A in {listed(found, NAMED)}; what that changes is part"
+                f"{result.path} differs from A in {listed(what, NAMED)}; what that changes is part"
                 " of the spread between earlier results"
             )
     (_, *alike), odd = in_one_unit([a, *results])

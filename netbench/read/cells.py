@@ -132,31 +132,31 @@ class _Table:
         confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
         columns = self.values[rows].T
         have = ~np.isnan(columns)
-        found: dict[int, Interval] = {}
+        by_metric: dict[int, Interval] = {}
         for mask in {each.tobytes(): each for each in have if each.any()}.values():
             alike = np.flatnonzero((have == mask).all(axis=1))  # they miss the same runs
             series = columns[alike][:, mask]
             intervals = run_intervals(series, confidence)
             for at, values, interval in zip(alike.tolist(), series, intervals, strict=True):
                 counts = self.described[at].is_count
-                found[at] = (
+                by_metric[at] = (
                     count_interval(values, confidence)
                     if counts
                     else self.in_range(at, interval, values)
                 )
-        return {self.names[at]: found[at] for at in sorted(found)}
+        return {self.names[at]: by_metric[at] for at in sorted(by_metric)}
 
     def over_boots(self, rows: Rows) -> dict[str, Interval]:
         """Intervals over the means of boots, or of builds, the unit then; their number is not
         chosen by looking, so nothing is widened. A boot counts as one whatever its number of runs.
         """
-        confidence, found = self.result.repeat.confidence, {}
+        confidence, by_metric = self.result.repeat.confidence, {}
         for at, column in enumerate(self.values[rows].T):
             if (have := ~np.isnan(column)).any():
                 means = by_unit(self.boot[rows][have], column[have], self.builds)[1]
                 interval = mean_interval(means, confidence)
-                found[self.names[at]] = self.in_range(at, interval, column[have])
-        return found
+                by_metric[self.names[at]] = self.in_range(at, interval, column[have])
+        return by_metric
 
     def in_range(self, at: int, interval: Interval, values: Numbers) -> Interval:
         """The interval of these values within what its metric cannot leave."""
@@ -261,16 +261,16 @@ class _Table:
     @cached_property
     def in_common(self) -> set[tuple[str, str]]:
         """The pairs and metrics of which all cells together follow the block before."""
-        ok, found = self.result.ok, set()
+        ok, metrics = self.result.ok, set()
         for name in (name for name in self.result.repeat.metrics if name in self.names):
             means = ok.groupby(["cell", "pair"], observed=True)[name].transform("mean")
             relative = ok[name] / means.replace(0, 1)
-            for pair, mine in relative.groupby(ok["pair"], observed=True):
-                blocks = mine.groupby([ok["boot"], ok["block"]]).mean().dropna()
+            for pair, of_pair in relative.groupby(ok["pair"], observed=True):
+                blocks = of_pair.groupby([ok["boot"], ok["block"]]).mean().dropna()
                 estimate, error = correlations(blocks.to_numpy(dtype=float))
                 if estimate > DOUBT * error:
-                    found.add((str(pair), name))
-        return found
+                    metrics.add((str(pair), name))
+        return metrics
 
     def unit(self, rows: Rows) -> str:
         """`build` where that of every boot is known, else `boot`."""

@@ -93,9 +93,9 @@ def compared(
     """A family with its verdicts, where what was measured can carry one. finished: what is known
     of the verdicts besides; again: as estimate, of runs as ranks (failures.py).
     """
-    told = finished(corrected([estimate(sides) for sides in family], repeat))
-    told = [_withheld(c, s.doubt) for c, s in zip(told, family, strict=True)]
-    return [_withstood(c, s, again or estimate) for c, s in zip(told, family, strict=True)]
+    results = finished(corrected([estimate(sides) for sides in family], repeat))
+    results = [_withheld(c, s.doubt) for c, s in zip(results, family, strict=True)]
+    return [_withstood(c, s, again or estimate) for c, s in zip(results, family, strict=True)]
 
 
 def in_result(
@@ -181,7 +181,7 @@ def for_factor(
         boots = runs.groupby(factor, observed=True, sort=False)["boot"]
         order = rounds(each.unique().tolist() for _, each in boots)
     known = order
-    wanted = {tuple(str(cell.get(name, "")) for name in (*others, factor)) for cell in planned}
+    places = {tuple(str(cell.get(name, "")) for name in (*others, factor)) for cell in planned}
     lost: dict[str, dict[tuple[str, ...], Series]] = {}
     gone = pd.DataFrame({"status": []}) if failed is None else failed
     for status in ("failed", *NEVER):
@@ -204,7 +204,7 @@ def for_factor(
         )
         for (pair, *context), by_level in contexts.items()
         for level in levels
-        if level != baseline and (level in by_level or (*context, level) in wanted)
+        if level != baseline and (level in by_level or (*context, level) in places)
     ]
 
     def paired(sides: Sides) -> tuple[Comparison, Numbers]:
@@ -261,8 +261,8 @@ def log_differences(sides: Sides, boots: int, order: Rounds) -> tuple[Comparison
     """The comparison with its unit and n, and the log differences of paired runs, one a unit."""
     if sides.why or sides.mine is None or sides.base is None:
         return sides.comparison.but(why=sides.why), np.empty(0)
-    unit, found = differences(sides.mine, sides.base, boots, order)
-    return sides.comparison.but(n=len(found), unit=unit), found
+    unit, logs = differences(sides.mine, sides.base, boots, order)
+    return sides.comparison.but(n=len(logs), unit=unit), logs
 
 
 def estimated(filled: Comparison, log_differences: Numbers) -> Comparison:
@@ -287,8 +287,8 @@ def delay_in(runs: pd.DataFrame, metric: str) -> Numbers:
     names = ["lateness", *(f"lateness_{name}" for name in LATENCIES[1:])]
     own = runs.reindex(columns=names).astype(float)
     at = LATENCIES.index(metric)
-    mine = own.iloc[:, at : at + 1] if at == 0 else own.iloc[:, at:].bfill(axis=1)
-    share = mine.iloc[:, 0] / runs.reindex(columns=[metric])[metric].astype(float)
+    lateness = own.iloc[:, at : at + 1] if at == 0 else own.iloc[:, at:].bfill(axis=1)
+    share = lateness.iloc[:, 0] / runs.reindex(columns=[metric])[metric].astype(float)
     return share.where(own.notna().any(axis=1), 0.0).to_numpy()
 
 
@@ -345,23 +345,23 @@ def _withstood(c: Comparison, sides: Sides, again: Estimate) -> Comparison:
     if mine is None or base is None:
         return c
     counts = (len(each.values) if each else 0 for each in (mine, lost, base, base_lost))
-    told = c.but(failures=counted(*counts))
-    if told.failures is None or told.verdict == "inconclusive":
-        return told
-    equal, margin = told.verdict == "equivalent", told.margin or 0.0
-    ends = [(1 - margin, True), (1 + margin, False)] if equal else [(1.0, told.ratio > 1)]
-    better = describe(told.metric).better if told.better is None else told.better
+    last = c.but(failures=counted(*counts))
+    if last.failures is None or last.verdict == "inconclusive":
+        return last
+    equal, margin = last.verdict == "equivalent", last.margin or 0.0
+    ends = [(1 - margin, True), (1 + margin, False)] if equal else [(1.0, last.ratio > 1)]
+    better = describe(last.metric).better if last.better is None else last.better
 
     def stands_at(end: float, above: bool) -> bool:
         scaled = replace(mine, values=mine.values / end)
         worst = ranked(scaled, lost, base, base_lost, lowest=better >= 0)
-        shown = at_level(again(sides._replace(mine=worst[0], base=worst[1])), told.corrected)
+        shown = at_level(again(sides._replace(mine=worst[0], base=worst[1])), last.corrected)
         return shown.low > 1 if above else shown.high < 1
 
     if all(stands_at(*each) for each in ends):
-        return told
+        return last
     why = (
-        f"{failures_said(told.failures, *told.names)}, and it does not stand with these ranked last"
+        f"{failures_said(last.failures, *last.names)}, and it does not stand with these ranked last"
     )
-    failures = replace(told.failures, stands=False)
-    return told.but(verdict="inconclusive", unsettled=why, failures=failures)
+    failures = replace(last.failures, stands=False)
+    return last.but(verdict="inconclusive", unsettled=why, failures=failures)

@@ -204,11 +204,11 @@ def _put_cpu(
     `together`: the meter cannot tell the sides apart.
     """
     if together:
-        found = {"system_cpu": either(sender, receiver)}
+        values = {"system_cpu": either(sender, receiver)}
     else:
         both = sender + receiver
-        found = {"sender_cpu": sender, "receiver_cpu": receiver, "system_cpu": both}
-    for name, value in found.items():
+        values = {"sender_cpu": sender, "receiver_cpu": receiver, "system_cpu": both}
+    for name, value in values.items():
         if is_known(value):
             metrics[f"{name}.{meter}"] = value
             metrics[name] = either(metrics.get(name, math.nan), value)

@@ -39,8 +39,8 @@ def _doubt(c: Comparison, level: Side, baseline: Side) -> str:
             return NO_RATE
         if not all(offered.holds(*side) for side in sides):
             return MISSED
-    mine, base = (_share(*side, c.metric) for side in sides)
-    low, high = c.low * (1 - mine), c.high / max(1 - base, 1e-9)
+    own, base = (_share(*side, c.metric) for side in sides)
+    low, high = c.low * (1 - own), c.high / max(1 - base, 1e-9)
     stands = low > 1 or high < 1
     if c.verdict == "equivalent" and c.margin is not None:
         stands = 1 - c.margin <= low and high <= 1 + c.margin
@@ -56,8 +56,8 @@ def _share(result: Result, cell: CellResult, metric: str) -> float:
     blocks = runs["block"][(runs["cell"] == cell.cell) & (runs["pair"] == cell.pair)]
     hosts = dict(zip(("sender", "receiver"), cell.pair.split(">"), strict=True))
     one_kernel = result.shared.get(cell.pair, False)
-    mine = hosts.get(cpu.partition("_")[0])
-    names = [mine] if mine else list(hosts.values())[: 1 if one_kernel else 2]
+    own_host = hosts.get(cpu.partition("_")[0])
+    names = [own_host] if own_host else list(hosts.values())[: 1 if one_kernel else 2]
     used = sum(result.foreign_loads.get((host, block), 0.0) for host in names for block in blocks)
     return min(1.0, used / len(blocks) / max(cell.intervals[cpu].mean, 1e-9))
 
@@ -94,10 +94,10 @@ def with_processes(
     """The families that have comparisons; behind each that others' load keeps from a verdict, the
     same by what the processes themselves used.
     """
-    found: dict[str, list[Comparison]] = {}
+    by_metric: dict[str, list[Comparison]] = {}
     for name, family in families.items():
-        found |= {name: family} if family else {}
+        by_metric |= {name: family} if family else {}
         own = f"{name.partition('.')[0]}.{LEAST}"
         if own in result.metrics and any(c.unsettled == FOREIGN for c in family):
-            found[own] = compare(own)
-    return found
+            by_metric[own] = compare(own)
+    return by_metric

@@ -28,35 +28,35 @@ def latencies(result: Result, rows: Rows) -> tuple[Histogram | None, int]:
     """
     if not {"latency", "max"} <= {*result.metrics}:
         return None, 0
-    told = counting(result.runs).iloc[rows][["run", "latency", "max"]].dropna().to_numpy(float)
+    runs = counting(result.runs).iloc[rows][["run", "latency", "max"]].dropna().to_numpy(float)
     samples = result.path / "samples"
-    found = [_of_run(samples / f"{run:06.0f}.jsonl", mean, most) for run, mean, most in told]
-    parts = [each for each in found if each]
-    return Histogram.merged(parts) if parts else None, len(found) - len(parts)
+    each_run = [_of_run(samples / f"{run:06.0f}.jsonl", mean, most) for run, mean, most in runs]
+    parts = [each for each in each_run if each]
+    return Histogram.merged(parts) if parts else None, len(each_run) - len(parts)
 
 
 def by_second(result: Result, rows: Rows) -> list[list[float]]:
     """Of each second of the windows of some runs the p99 in µs of what was answered in it, of each
     run in which it has one; nothing where windows are no longer than that. Errors: StoreError.
     """
-    found: list[list[float]] = []
+    quantiles: list[list[float]] = []
     for run in counting(result.runs)["run"].iloc[rows]:
         file = result.path / "samples" / f"{run:06.0f}.jsonl"
         lines = JsonLines(file, 2) if file.exists() else ()
         seconds = (numbered for numbered in lines if b'"second"' in numbered[1])
         for second, (number, line) in enumerate(islice(seconds, SECONDS)):
             try:
-                kept = json.loads(line)["requests"]
-                buckets = sorted(zip(kept["bucket"], kept["count"], strict=True))
-                whole = sum(kept["count"]), 0, MOST  # the longest of a second is not told
+                counts = json.loads(line)["requests"]
+                buckets = sorted(zip(counts["bucket"], counts["count"], strict=True))
+                whole = sum(counts["count"]), 0, MOST  # the longest of a second is not told
                 p99 = Histogram.of([*whole, *chain.from_iterable(buckets)]).quantile(0.99)
             except NO_HISTOGRAM as error:
                 raise flawed(f"{file}:{number}", "a histogram", error) from error
-            found += [[] for _ in range(second + 1 - len(found))]
-            found[second] += [] if p99 is None else [p99 / 1e3]
-        if not found:  # nor has any other
+            quantiles += [[] for _ in range(second + 1 - len(quantiles))]
+            quantiles[second] += [] if p99 is None else [p99 / 1e3]
+        if not quantiles:  # nor has any other
             break
-    return found
+    return quantiles
 
 
 def _of_run(file: Path, mean: float, most: float) -> Histogram | None:
@@ -64,9 +64,9 @@ def _of_run(file: Path, mean: float, most: float) -> Histogram | None:
     for number, line in JsonLines(file, 2) if file.exists() else ():
         if b'"latency_bucket"' in line:
             try:
-                kept = json.loads(line)["requests"]
-                counts = [int(count) for count in kept["latency_count"]]
-                both = zip(map(int, kept["latency_bucket"]), counts, strict=True)
+                requests = json.loads(line)["requests"]
+                counts = [int(count) for count in requests["latency_count"]]
+                both = zip(map(int, requests["latency_bucket"]), counts, strict=True)
                 whole = sum(counts), round(mean * sum(counts) * 1e3), round(most * 1e3)
                 return Histogram.of([*whole, *(each for pair in both for each in pair)])
             except NO_HISTOGRAM as error:

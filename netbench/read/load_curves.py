@@ -32,8 +32,8 @@ class LoadCurve(NamedTuple):
         least = self.cells[0].intervals["p99"].mean
         for cell in self.cells:
             known = cell.intervals
-            kept = (1 - TOLERANCE) * known[OFFERED].mean
-            if known[ANSWERED].high < kept or known["p99"].mean > STEEP * least:
+            least_answered = (1 - TOLERANCE) * known[OFFERED].mean
+            if known[ANSWERED].high < least_answered or known["p99"].mean > STEEP * least:
                 return cell
         return None
 

@@ -87,18 +87,18 @@ def match(a: Result, b: Result) -> Matching:
         if agree(x, y)
     ]
     times = [Counter(cell.cell for cell in each) for each in zip(*found, strict=True)]
-    kept = [
+    once = [
         (x, y) for x, y in found if x.cell == y.cell or min(times[0][x.cell], times[1][y.cell]) == 1
     ]
     matches: list[Match] = []
-    for x, y in kept:
+    for x, y in once:
         context = {name: x.factors.get(name, "") for name in common}
         context |= {n: x.factors[n] for n in given if n in x.factors and n not in alone_in}
         for side, cell in ((A, x), (B, y)):
             context |= {f"{side}'s {n}": cell.factors[n] for n in own[side] if n in cell.factors}
         matches += [Match((x.cell, p), (y.cell, q), context, p) for p, q in pairs]
     for at, (name, result) in enumerate(((A, a), (B, b))):
-        used = {both[at].cell for both in kept}
+        used = {both[at].cell for both in once}
         alone = [cell.cell for cell in result.cells if cell.cell not in used]
         several = [cell for cell in alone if times and cell in times[at]]
         if several:

@@ -47,7 +47,7 @@ def contradictions(runs: pd.DataFrame) -> list[Contradiction]:
         for meter in METER_ORDER
         if meter != LEAST and {f"{metric}.{meter}", f"{metric}.{LEAST}"} <= set(runs.columns)
     ]
-    found = []
+    rows = []
     for metric, meter in candidates:
         counted, used = runs[f"{metric}.{meter}"], runs[f"{metric}.{LEAST}"]
         both = counted.notna() & used.notna()
@@ -60,10 +60,10 @@ def contradictions(runs: pd.DataFrame) -> list[Contradiction]:
             if short.low > 0:
                 cell, pair = map(str, place)
                 at = means.loc[place]
-                found.append(
+                rows.append(
                     Contradiction(metric, meter, cell, pair, at["counted"], at["used"], short)
                 )
-    return found
+    return rows
 
 
 def order_of(metric: str, contradicted: Iterable[Contradiction]) -> tuple[str, ...]:

@@ -60,12 +60,12 @@ def pivots(result: Result, cells: Sequence[CellResult]) -> list[Pivot]:
             others = tuple((k, v) for k, v in cell.factors.items() if k not in factors)
             together.setdefault((cell.pair, others), []).append(cell)
     down, across = factors
-    found = []
-    for (pair, others), mine in together.items():
+    tables = []
+    for (pair, others), cells_here in together.items():
         rows, columns = (
-            tuple(dict.fromkeys(cell.factors[factor] for cell in mine)) for factor in factors
+            tuple(dict.fromkeys(cell.factors[factor] for cell in cells_here)) for factor in factors
         )
         if len(rows) > 1 and len(columns) > 1:
-            at = {(cell.factors[down], cell.factors[across]): cell for cell in mine}
-            found.append(Pivot(down, across, rows, columns, pair, dict(others), at))
-    return found
+            at = {(cell.factors[down], cell.factors[across]): cell for cell in cells_here}
+            tables.append(Pivot(down, across, rows, columns, pair, dict(others), at))
+    return tables

@@ -197,7 +197,7 @@ def _run_profile(
     gib_per_second = throughput_of(record.receiver or NO_COUNTERS) * 1e9 / 8 / GIB
     if not gib_per_second > 0 or not profile.seconds:
         return None
-    kept: dict[tuple[str, ...], int] = {}
+    counts: dict[tuple[str, ...], int] = {}
     left_out, every = Counter[str](), sum(stacks.values()) or 1
     for stack, count in stacks.items():
         if layer_of(stack[-1]) == IDLE:
@@ -205,11 +205,11 @@ def _run_profile(
         elif not _is_of_transfer(stack, record.factors.get("tool", "")):
             left_out[OTHER] += count
         else:
-            kept[stack] = count
+            counts[stack] = count
     scale = 1 / profile.seconds / gib_per_second
     sample = scale * every / max(profile.samples, 1)
     idle, others = left_out[IDLE] / every, left_out[OTHER] / every
-    return RunProfile(kept, scale, sample, idle, others, profile)
+    return RunProfile(counts, scale, sample, idle, others, profile)
 
 
 def _is_of_transfer(stack: Sequence[str], program: str) -> bool:
@@ -272,8 +272,8 @@ def difference(
     def changes(one: Costs, other: Costs) -> Sequence[Change]:
         nothing = [0.0] * len(before.runs), [0.0] * len(after.runs)
         names = dict.fromkeys((*one, *other))
-        found = [change(n, one.get(n, nothing[0]), other.get(n, nothing[1])) for n in names]
-        return sorted(found, key=lambda one: (-abs(one.change.mean), one.name))
+        changed = [change(n, one.get(n, nothing[0]), other.get(n, nothing[1])) for n in names]
+        return sorted(changed, key=lambda one: (-abs(one.change.mean), one.name))
 
     return ProfileDifference(
         before,

@@ -63,13 +63,13 @@ class ReadbackTally:
 
     def readbacks(self) -> list[Readback]:
         """Every read-back so far."""
-        found = []
+        rows = []
         for cell, pair, settings, runs in self._each():
             for side in SIDES:
                 for name, note in settings[side].items():
                     asked, read, after = (_word(note.get(k)) for k in ("asked", "read", "after"))
-                    found.append(Readback(cell, pair, side, name, asked, read, runs, after))
-        return found
+                    rows.append(Readback(cell, pair, side, name, asked, read, runs, after))
+        return rows
 
     def moved(self) -> dict[tuple[str, str, str], int]:
         """What changed together with a setting, unasked: (cell, pair, change in words) ->

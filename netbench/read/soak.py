@@ -163,14 +163,14 @@ def idle_of(slices: Mapping[int, Sequence[Soaked]]) -> dict[int, Idle]:
     not: by the time in which no other process ran. Where interrupts took much more than on the
     quietest CPU, they are a load's. Empty where processes left nothing of any CPU.
     """
-    seen = {cpu: found for cpu, parts in slices.items() if (found := quiet(parts))}
-    least = min((found.interrupted for found in seen.values()), default=0.0)
+    seen = {cpu: quietest for cpu, parts in slices.items() if (quietest := quiet(parts))}
+    least = min((quietest.interrupted for quietest in seen.values()), default=0.0)
     idle: dict[int, Idle] = {}
     for cpu in slices if seen else ():
-        found = seen.get(cpu)
-        own = found is not None and found.interrupted <= least + LOADED
-        share = found.interrupted if found and own else least
-        idle[cpu] = Idle(share, found.quantum if found else math.nan)
+        quietest = seen.get(cpu)
+        own = quietest is not None and quietest.interrupted <= least + LOADED
+        share = quietest.interrupted if quietest and own else least
+        idle[cpu] = Idle(share, quietest.quantum if quietest else math.nan)
     return idle
 
 

@@ -73,8 +73,8 @@ def runs_of(
         settings = line[line.find(b'"settings"') : line.find(b'"proof"')]
         alone = number if _LONG.search(settings) else 0  # its numbers are not looked at here
         layouts.setdefault((line.translate(None, _DIGITS), cell, alone), []).append((number, line))
-    found = [runs for alike in layouts.values() for runs in _of_layout(alike, where, apart)]
-    return sorted(found, key=lambda runs: int(runs.rows[0]))
+    stacked = [runs for alike in layouts.values() for runs in _of_layout(alike, where, apart)]
+    return sorted(stacked, key=lambda runs: int(runs.rows[0]))
 
 
 def _of_layout(
@@ -83,12 +83,12 @@ def _of_layout(
     parse_record(lines[0][1], where(lines[0][0]))
     cells: dict[tuple[Any, ...], list[int]] = {}
     try:
-        said = from_json(b"[%b]" % b",".join(line for _, line in lines))
-        for i, raw in enumerate(said):
+        records = from_json(b"[%b]" % b",".join(line for _, line in lines))
+        for i, raw in enumerate(records):
             place = apart(raw["pair"], raw["run"], raw["boot"])
             cells.setdefault((*(raw[name] for name in _OF_CELL), place), []).append(i)
         return [
-            _of_cell([lines[i] for i in places], [said[i] for i in places], where)
+            _of_cell([lines[i] for i in places], [records[i] for i in places], where)
             for places in cells.values()
         ]
     except (KeyError, ValueError):

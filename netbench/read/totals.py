@@ -59,16 +59,16 @@ class Declared:
                 side, method = METHOD_SIDES[row.kind], row.name
             elif row.kind == "proof":
                 each.setdefault((side if row.owner == method else "", row.owner), []).append(row)
-        for key, mine in each.items():
-            self._methods[key] = {row.name: _proof(row, mine) for row in mine}
+        for key, proofs in each.items():
+            self._methods[key] = {row.name: _proof(row, proofs) for row in proofs}
 
     def of(self, side: str, names: Iterable[str]) -> Mapping[str, Proof]:
         """What these counters of one side mean, which one method counted together."""
         key = side, tuple(names)
         if key not in self._found:
-            mine = [each for (where, _), each in self._methods.items() if where in (side, "")]
-            whole = sorted((each for each in mine if each.keys() >= set(key[1])), key=len)
-            known = whole[:1] or mine or list(self._methods.values())
+            candidates = [each for (where, _), each in self._methods.items() if where in (side, "")]
+            whole = sorted((each for each in candidates if each.keys() >= set(key[1])), key=len)
+            known = whole[:1] or candidates or list(self._methods.values())
             self._found[key] = {
                 name: next((each[name] for each in known if name in each), Proof(name))
                 for name in key[1]

@@ -92,9 +92,9 @@ def holm(p: Numbers, confidence: Callable[[int], float]) -> Numbers:
     fails = np.take_along_axis(p, order, axis=-1) > 1 - at
     first = np.where(fails.any(axis=-1), fails.argmax(axis=-1), size)[..., None]
     at = np.take_along_axis(at, np.minimum(np.arange(size), first), axis=-1)
-    found = np.empty(p.shape)
-    np.put_along_axis(found, order, at, axis=-1)
-    return found
+    adjusted = np.empty(p.shape)
+    np.put_along_axis(adjusted, order, at, axis=-1)
+    return adjusted
 
 
 def judged(comparison: Comparison, level: float, within: float = math.nan) -> Comparison:

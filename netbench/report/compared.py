@@ -130,8 +130,8 @@ class Compared:
         from netbench.report.text import section_lines
 
         sections = (section_lines(section, width) for section in self.sections)
-        told = ["\n".join(lines).rstrip() for lines in sections]
-        return "\n\n".join([*told, *(["\n".join(self.advice)] if self.advice else [])])
+        parts = ["\n".join(lines).rstrip() for lines in sections]
+        return "\n\n".join([*parts, *(["\n".join(self.advice)] if self.advice else [])])
 
     def _repr_html_(self) -> str:
         from netbench.report.html import fragment

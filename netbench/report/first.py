@@ -50,9 +50,9 @@ def _head(report: Report, width: int) -> Iterator[str]:
     result = report.source.result
     state, *_ = report.section("summary").blocks[-1].lines  # type: ignore[union-attr]
     about = f"{result.name}: {result.about}" if result.about else result.name
-    told = fixed(result).removesuffix(".").split(", ")
-    rest = f", and {len(told) - SETTLED} more ({FULL})" if len(told) > SETTLED else ""
-    settled = f"{', '.join(told[:SETTLED])}{rest}." if told != [""] else ""
+    settings = fixed(result).removesuffix(".").split(", ")
+    rest = f", and {len(settings) - SETTLED} more ({FULL})" if len(settings) > SETTLED else ""
+    settled = f"{', '.join(settings[:SETTLED])}{rest}." if settings != [""] else ""
     lines = [about, state, settled, report.source.offered]
     yield from _prose([*explained(report.label), *filter(None, lines)], width)
 
@@ -83,8 +83,8 @@ def _cells(report: Report, width: int, room: int) -> list[str]:
         if more := len(order) - shown:
             copied = sum(copies_here(source.result, cell) for cell in source.cells)
             copies = f", and {copied} of tools that copy on one host, not ranked" if copied else ""
-            told = f"and {count(more, 'more cell')} ({FULL}): they moved less{copies}"
-            lines += _prose([told if len(order) > CELLS else told.partition(":")[0]], width)
+            line = f"and {count(more, 'more cell')} ({FULL}): they moved less{copies}"
+            lines += _prose([line if len(order) > CELLS else line.partition(":")[0]], width)
         if len(lines) <= room:
             return lines
     return []
@@ -101,15 +101,15 @@ def _cautions(source: Source, width: int, more: str) -> list[str]:
     every = source.cautions
     lines = [f"{count(len(every), 'caution')} (evidence and remedies: {more}):"] if every else []
     for number, each in enumerate(every[:CAUTIONS], 1):
-        told = escape_controls(f"{number}. {each.kind}: {each.what}")
-        lines.append(textwrap.shorten(told, width, placeholder=" ..."))
+        line = escape_controls(f"{number}. {each.kind}: {each.what}")
+        lines.append(textwrap.shorten(line, width, placeholder=" ..."))
     if rest := ", ".join(dict.fromkeys(each.kind for each in every[CAUTIONS:])):
         lines += _prose([f"and {len(every) - CAUTIONS} more: {rest}"], width)
     controls = [c for f in source.answers.values() for c in source.controls(f)]
     if known := [c for c in controls if not math.isnan(c.low)]:
         differ = len(known) - sum(map(holds, known))
-        told = f"controls: the baseline differs from itself in {differ} of {len(known)} comparisons"
-        lines += _prose([told], width)
+        line = f"controls: the baseline differs from itself in {differ} of {len(known)} comparisons"
+        lines += _prose([line], width)
     lines += _prose([*gone_along(source, source.answers)], width)
     if others := ", ".join(source.other_answers):
         lines += _prose([f"also compared: {others} ({more})"], width)
@@ -129,9 +129,9 @@ def _answers(report: Report, width: int) -> list[str]:
     last = ["largest:", *_compared(source, largest, width)] if largest else []
     if not every:
         return [*_prose(["No run has given a result."], width), *last]
-    for told in range(min(len(every), LINES), 0, -1):  # a line each at least
-        rest = [f"and {count(len(every) - told, 'more answer')} ({FULL})"][: len(every) - told]
-        lines = _prose([*every[:told], *rest], width, bullets=True)
+    for many in range(min(len(every), LINES), 0, -1):  # a line each at least
+        rest = [f"and {count(len(every) - many, 'more answer')} ({FULL})"][: len(every) - many]
+        lines = _prose([*every[:many], *rest], width, bullets=True)
         if len(lines) + len(last) <= LINES // 2:
             break
     return [*lines, *last]
@@ -158,8 +158,8 @@ def _compared(source: Source, family: Sequence[Comparison], width: int) -> Itera
         change, interval, verdict = (
             word.ljust(room) for word, room in zip(row, widths, strict=False)
         )
-        told = f"  {change.strip():>{widths[0]}}  {interval}  {verdict}  "
-        yield from textwrap.wrap(f"{told}{row[3]}", width, subsequent_indent=" " * len(told))
+        start = f"  {change.strip():>{widths[0]}}  {interval}  {verdict}  "
+        yield from textwrap.wrap(f"{start}{row[3]}", width, subsequent_indent=" " * len(start))
 
 
 def _words(source: Source, c: Comparison) -> tuple[str, str, str, str]:

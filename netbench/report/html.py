@@ -108,14 +108,14 @@ def _block(source: Source | None, block: Block, flames: str) -> dict[str, Any]:
     without the source that it is of.
     """
     if isinstance(block, Findings):
-        made = [_card(item) for item in block.items]
-        drawn = groupby([c for c in made if c["spans"]], key=itemgetter("of"))
+        of_items = [_card(item) for item in block.items]
+        drawn = groupby([c for c in of_items if c["spans"]], key=itemgetter("of"))
         groups = [(of, [*cards]) for of, cards in drawn]
         return {
             "kind": "findings",
             "groups": groups,
             "single": all(of and len(cards) == 1 for of, cards in groups),
-            "lines": [each["sentence"] for each in made if not each["spans"]],
+            "lines": [each["sentence"] for each in of_items if not each["spans"]],
         }
     if isinstance(block, Prose):
         return {"kind": "prose", "lines": block.lines, "bullets": block.bullets}
@@ -181,10 +181,10 @@ def _told(span: Span, finding: Finding) -> str:
             return number(value)
         return f"{value:+.{2 if abs(value) < 1 else 1}f}"
 
-    told = f"{end(span.at)}{unit}"
+    text = f"{end(span.at)}{unit}"
     if math.isfinite(span.low) and math.isfinite(span.high):
-        told += f" ({end(span.low)} to {end(span.high)}{unit})"
-    return f"{told}, {span.verdict}" if span.verdict else told
+        text += f" ({end(span.low)} to {end(span.high)}{unit})"
+    return f"{text}, {span.verdict}" if span.verdict else text
 
 
 def _table(table: Table) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def _runs(source: Source) -> tuple[dict[str, Any], dict[int, tuple[str, str]]]:
     records: dict[int, tuple[str, str]] = {}
     for row in runs.sort_values("run").head(MOST_RUNS).to_dict("records"):
         known = (row["cell"], row["pair"]) in source.at
-        said = [row[name] for name in ("reason", "engaged", "excluded", "noise")]
+        reasons = [row[name] for name in ("reason", "engaged", "excluded", "noise")]
         rows.append(
             {
                 "run": row["run"],
@@ -235,7 +235,7 @@ def _runs(source: Source) -> tuple[dict[str, Any], dict[int, tuple[str, str]]]:
                 **{f"{m.title} [{m.unit}]": float(row.get(m.name, "nan")) for m in described},
             }
         )
-        records[row["run"]] = "; ".join(filter(None, said)), lines.get(row["run"], "")
+        records[row["run"]] = "; ".join(filter(None, reasons)), lines.get(row["run"], "")
     notes = []
     if not lines:
         notes.append("Their records are gone.")

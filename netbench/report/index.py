@@ -57,7 +57,7 @@ def render(results: Path, file: Path) -> str:
     """The page of all results below a folder; `file` is where it will be, from where its links
     lead.
     """
-    found = entries(results)
+    rows = entries(results)
 
     def link(target: Path) -> str:
         return quote(os.path.relpath(target.resolve(), file.parent.resolve()))
@@ -66,7 +66,7 @@ def render(results: Path, file: Path) -> str:
         "index.html",
         title=f"Results below {results}",
         label="",
-        entries=found,
+        entries=rows,
         link=link,
         size=rounded_size,
     )
@@ -88,7 +88,7 @@ def _finding(folder: Path) -> str:
 
     size = (folder / "records.jsonl").stat().st_size
     if size > MOST_BYTES:
-        told = f"not computed for {rounded_size(size)} of records"
-        return f"{told}: `report {shell_word(folder)}` does"
-    found = (b for b in summary(Source.of(folder)).blocks if isinstance(b, Findings))
-    return next((block.lines[0] for block in found), "no run has given a result")
+        unread = f"not computed for {rounded_size(size)} of records"
+        return f"{unread}: `report {shell_word(folder)}` does"
+    blocks = (b for b in summary(Source.of(folder)).blocks if isinstance(b, Findings))
+    return next((block.lines[0] for block in blocks), "no run has given a result")

@@ -79,8 +79,8 @@ def comparison(c: Comparison) -> dict[str, Any]:
 def control(c: Comparison) -> dict[str, Any]:
     """A control as an object: its ratio to its baseline, and whether the interval holds 1."""
     keys = ("factor", "baseline", "context", "pair", "metric", "n", "unit", "ratio", "low", "high")
-    told = {key: plain(getattr(c, key)) for key in (*keys, "p", "why")}
-    return told | {"holds": None if math.isnan(c.low) else holds(c)}
+    values = {key: plain(getattr(c, key)) for key in (*keys, "p", "why")}
+    return values | {"holds": None if math.isnan(c.low) else holds(c)}
 
 
 def interval(i: Interval) -> dict[str, Any]:

@@ -33,8 +33,8 @@ def outcomes(source: Source) -> dict[str, list[Outcome]]:
         name = f"{c.factor}={shown(c.level)} against {shown(c.baseline)}"
         state = FAIL if c.verdict == "worse" else PASS if c.verdict in SURE else SKIP
         why = (c.why or c.unsettled or "inconclusive") if state == SKIP else ""
-        name, told = one_line(f"{name} {place}"), one_line(sentence(c, source.result))
-        outcome = Outcome(name, state, one_line(why), told)
+        name, message = one_line(f"{name} {place}"), one_line(sentence(c, source.result))
+        outcome = Outcome(name, state, one_line(why), message)
         by_metric.setdefault(one_line(c.metric), []).append(outcome)
     return by_metric
 
@@ -42,13 +42,13 @@ def outcomes(source: Source) -> dict[str, list[Outcome]]:
 def render(report: Report) -> str:
     """The document. Errors: ReportError where the campaign compares nothing."""
     root = xml.Element("testsuites", name=report.name)
-    for metric, mine in outcomes(report.source).items():
-        states = [outcome.state for outcome in mine]
-        counts = {"tests": len(mine), "failures": states.count(FAIL), "errors": 0}
+    for metric, of_metric in outcomes(report.source).items():
+        states = [outcome.state for outcome in of_metric]
+        counts = {"tests": len(of_metric), "failures": states.count(FAIL), "errors": 0}
         counts["skipped"] = states.count(SKIP)
-        told = {"name": metric, **{name: str(n) for name, n in counts.items()}}
-        suite = xml.SubElement(root, "testsuite", told)
-        for outcome in mine:
+        attributes = {"name": metric, **{name: str(n) for name, n in counts.items()}}
+        suite = xml.SubElement(root, "testsuite", attributes)
+        for outcome in of_metric:
             named = {"classname": f"{report.name}.{metric}", "name": outcome.name}
             case = xml.SubElement(suite, "testcase", named)
             if outcome.state == FAIL:

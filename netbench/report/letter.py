@@ -158,17 +158,17 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
 
 def _copied(source: Source) -> str:
     """What methods that spare a copy copied after all, by side."""
-    told = [
+    copies = [
         f"{side} {method} {each.total:,.0f} of {each.whole:,.0f} {each.proof.part_of or 'bytes'}"
         for (side, method, name), each in counters(source).items()
         if name in COPIED and each.whole
     ]
-    return f"Copied by the kernel after all: {'; '.join(told)}." if told else ""
+    return f"Copied by the kernel after all: {'; '.join(copies)}." if copies else ""
 
 
 def _seen(source: Source) -> str:
     """The smallest difference in each metric that answers, of the row that varies most."""
-    told = []
+    moved = []
     for metric, family in source.answers.items():
         known = [
             power.smallest_difference(c.error * math.sqrt(c.n), c.n, c.corrected)
@@ -176,8 +176,8 @@ def _seen(source: Source) -> str:
             if c.n > 1 and not math.isnan(c.low)
         ]
         if known:
-            told.append(f"{title(metric, source.result)} {share(math.expm1(max(known)))}")
-    return ", ".join(told) or "nothing, for want of runs"
+            moved.append(f"{title(metric, source.result)} {share(math.expm1(max(known)))}")
+    return ", ".join(moved) or "nothing, for want of runs"
 
 
 def _cautions(source: Source) -> Iterator[str]:
@@ -186,8 +186,8 @@ def _cautions(source: Source) -> Iterator[str]:
     for caution in source.cautions:
         where = [shown(each) for each in caution.where if each in compared]
         of_all = len(where) in (0, len(compared))
-        told = "" if of_all else f" ({', '.join(where[:3])}{', ...' if len(where) > 3 else ''})"
-        yield f"Caution: {caution.what.rstrip('.')}{told}."
+        place = "" if of_all else f" ({', '.join(where[:3])}{', ...' if len(where) > 3 else ''})"
+        yield f"Caution: {caution.what.rstrip('.')}{place}."
 
 
 FACTS = {

@@ -50,21 +50,23 @@ def releases(result: Result, kernels: Iterable[str]) -> str:
     """What each of the kernels that were booted calls itself: `old: Linux 6.1.9, new: Linux
     6.12.4`; "" where netbench booted none.
     """
-    found: dict[str, dict[str, None]] = {kernel: {} for kernel in kernels}
+    names_of: dict[str, dict[str, None]] = {kernel: {} for kernel in kernels}
     for entry in (entry for entries in result.hosts.values() for entry in entries):
-        if entry.on in found and entry.facts.get("kernel"):
-            found[entry.on][f"Linux {entry.facts['kernel']}"] = None
-    return ", ".join(f"{level}: {' and '.join(names)}" for level, names in found.items() if names)
+        if entry.on in names_of and entry.facts.get("kernel"):
+            names_of[entry.on][f"Linux {entry.facts['kernel']}"] = None
+    return ", ".join(
+        f"{level}: {' and '.join(names)}" for level, names in names_of.items() if names
+    )
 
 
 def fixed(result: Result) -> str:
     """What campaign.yaml writes for all cells."""
-    told = []
+    keys = []
     for name, word in (result.asked or {}).items():
         part, _, key = name.partition(".")
         if part in ("transfer", "settings") and key not in result.factors:
-            told.append(f"{key} {shown(word).replace(chr(34), '')}")
-    return f"In all cells: {', '.join(told)}." if told else ""
+            keys.append(f"{key} {shown(word).replace(chr(34), '')}")
+    return f"In all cells: {', '.join(keys)}." if keys else ""
 
 
 def where(c: Comparison, several: bool, named: Collection[str] | None = None) -> str:
@@ -80,15 +82,15 @@ def sentence(c: Comparison, *results: Result) -> str:
     """A comparison in words with its verdict, and what the metric is where its name does not say
     it.
     """
-    said = [c.verdict] if c.verdict in ("better", "worse") else []
-    said += [f"CPU of {ALONE}"] if is_of_process(c.metric, *results) else []
-    return f"{c.sentence} ({'; '.join(said)})" if said else c.sentence
+    notes = [c.verdict] if c.verdict in ("better", "worse") else []
+    notes += [f"CPU of {ALONE}"] if is_of_process(c.metric, *results) else []
+    return f"{c.sentence} ({'; '.join(notes)})" if notes else c.sentence
 
 
 def in_context(c: Comparison, several: bool, *results: Result) -> str:
     """The sentence of a comparison after where it is: `pin=apart: send=splice moves ... .`"""
-    place, told = where(c, several), sentence(c, *results)
-    return f"{place}: {told}." if place else f"{told}."
+    place, text = where(c, several), sentence(c, *results)
+    return f"{place}: {text}." if place else f"{text}."
 
 
 def in_short_of(c: Comparison, family: Iterable[Comparison]) -> tuple[str, str]:
@@ -104,10 +106,10 @@ def control_lines(what: str, controls: Sequence[Comparison]) -> Iterator[str]:
         by = " to ".join(dict.fromkeys(signed(ratio) for ratio in (ratios[0], ratios[-1])))
         low, high = min(c.low for c in known), max(c.high for c in known)
         differ = sum(not holds(c) for c in known)
-        told = f"; {differ} of {len(known)} differ from themselves" if differ else ""
+        differing = f"; {differ} of {len(known)} differ from themselves" if differ else ""
         yield (
             f"{of}: baseline against itself {by}%, {'within ' * (len(known) > 1)}{signed(low)} to"
-            f" {signed(high)}%{told}."
+            f" {signed(high)}%{differing}."
         )
     for why in dict.fromkeys(c.why for c in controls if math.isnan(c.low)):
         yield f"{of}: no comparison, {why}."
@@ -119,8 +121,8 @@ def gate_line(outcome: Outcome, several: bool) -> str:
     total = len(fell) + outcome.held + len(unjudged)
     parts = []
     if fell:
-        found = listed([with_interval(c, several) for c in fell], NAMED)
-        parts.append(f"FELL in {len(fell)} of {total}: {found}")
+        fallen = listed([with_interval(c, several) for c in fell], NAMED)
+        parts.append(f"FELL in {len(fell)} of {total}: {fallen}")
     if outcome.cleared:
         parts.append(f"passed in {outcome.cleared} of {total}")
     if open_ := outcome.held - outcome.cleared:

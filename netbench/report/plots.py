@@ -199,9 +199,9 @@ def quantiles(source: Source, make: Make = new_axes) -> Axes:
     """
     axes, ends = make(2 * FLAT), list(QUANTILE_SHARES.values())
     for cell in source.cells[:CURVES]:
-        told = [(QUANTILE_SHARES[q], cell.intervals[q]) for q in QUANTILES if q in cell.intervals]
-        if told:
-            at, intervals = zip(*told, strict=True)
+        points = [(QUANTILE_SHARES[q], cell.intervals[q]) for q in QUANTILES if q in cell.intervals]
+        if points:
+            at, intervals = zip(*points, strict=True)
             label = f"{' · '.join(source.key(cell)) or cell.cell}, n={cell.n}"
             _banded(axes, at, intervals, label=label)
     axes.set_xscale("logit")
@@ -215,8 +215,8 @@ def seconds(source: Source, make: Make = new_axes) -> Axes:
     with the intervals of these as a band.
     """
     axes, level = make(2 * FLAT), source.result.repeat.confidence
-    for cell, found in source.by_second[:CURVES]:
-        known = [(second, of) for second, of in enumerate(found, 1) if of]
+    for cell, p99s in source.by_second[:CURVES]:
+        known = [(second, of) for second, of in enumerate(p99s, 1) if of]
         intervals = [mean_interval(np.array(of), level) for _, of in known]
         label = f"{' · '.join(source.key(cell)) or cell.cell}, n={cell.n}"
         _banded(axes, [second for second, _ in known], intervals, label=label)
@@ -280,20 +280,20 @@ def _ratios(source: Source, plot: Plot) -> Axes:
         axes.axvspan(-margin * 100, margin * 100, color=BAND, lw=0)
     axes.axvline(0, color=AXIS, lw=0.8)
     for verdict in dict.fromkeys(c.verdict for c in family):
-        mine = [
+        of_level = [
             (y, c) for y, c in enumerate(family) if c.verdict == verdict
         ]  # NaN, where there is no interval, is not drawn
         y, low, high, ratio = np.array(
-            [(y, percent(c.low), percent(c.high), percent(c.ratio)) for y, c in mine]
+            [(y, percent(c.low), percent(c.high), percent(c.ratio)) for y, c in of_level]
         ).T
         colour, marker = VERDICTS.get(verdict, (AXIS, "o"))
         axes.hlines(y, low, high, color=colour, lw=1.8)
         face = PAPER if marker == "o" else colour
         axes.plot(ratio, y, marker, ms=6, color=colour, mfc=face)
-        for at, c in mine if len(family) <= LABELLED else ():
-            told = " ".join((*in_short_of(c, source.comparisons[plot.metric]), c.verdict))
+        for at, c in of_level if len(family) <= LABELLED else ():
+            label = " ".join((*in_short_of(c, source.comparisons[plot.metric]), c.verdict))
             place: Any = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 8}
-            axes.text(1.01, at, f"{told}, n={c.n}", color=colour, **place)
+            axes.text(1.01, at, f"{label}, n={c.n}", color=colour, **place)
     pairs = [(c.pair,) if source.several else () for c in family]
     labels = [(*pair, *c.context.values(), c.level) for pair, c in zip(pairs, family, strict=True)]
     _rows_axis(axes, [" · ".join(each) for each in labels])

@@ -98,20 +98,20 @@ def of_results(
             f"{a.name} (A) and {b.name} (B) measured different things ({told}); --force"
             " compares what they have in common"
         )
-    found = matching.match(a, b)
-    if not found.matches:
-        why = "; ".join(found.notes) or "their factors have no level in common"
+    matched = matching.match(a, b)
+    if not matched.matches:
+        why = "; ".join(matched.notes) or "their factors have no level in common"
         raise ReportError(f"{a.path} and {b.path} have no cell in common: {why}")
     named = {*metrics, *(gate.metric for gate in gates)}
     free = [
         m
-        for m in found.matches
+        for m in matched.matches
         if not (offered.holds(a, one.at[m.a]) and offered.holds(b, other.at[m.b]))
     ]
     earlier = campaigns.find(history, a, b) if history else None
 
     def compare(name: str) -> list[Comparison]:
-        matches = free if name == METRIC and name not in named else found.matches
+        matches = free if name == METRIC and name not in named else matched.matches
         family = campaigns.compare_results(a, b, matches, name, margin, earlier)
         return [
             grounded(c, (b, other.at[m.b]), (a, one.at[m.a]))
@@ -125,7 +125,7 @@ def of_results(
         {A: a, B: b},
         with_processes(a, shown, compare),
         gates,
-        (*found.notes, *(earlier.notes if earlier else ())),
+        (*matched.notes, *(earlier.notes if earlier else ())),
         differing,
         tuple(metrics),
         told if one.offered != other.offered else one.offered,
@@ -149,8 +149,8 @@ def _metrics(sources: Sequence[Source], asked: Sequence[str], gates: Sequence[Ga
         for name in sources[0].metrics
         if all(name in source.result.metrics for source in sources)
     ]
-    wanted = list(dict.fromkeys((*(asked or shown), *named)))
-    for name in wanted:
+    names = list(dict.fromkeys((*(asked or shown), *named)))
+    for name in names:
         if len(units := {source.result.describe(name).unit for source in sources}) > 1:
             raise ReportError(f"{name} is in {' and in '.join(sorted(units))}: nothing to compare")
-    return wanted
+    return names

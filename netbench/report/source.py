@@ -68,9 +68,9 @@ class Source:
     def doubts(self, cells: Iterable[CellResult]) -> tuple[int, ...]:
         """The numbers of the cautions that are of these cells, their pairs or hosts, or of all."""
         names = ((c.cell, f"{c.cell} {c.pair}", c.pair, *c.pair.split(">")) for c in cells)
-        mine = set(chain.from_iterable(names))
+        asked = set(chain.from_iterable(names))
         every = enumerate(self.cautions, 1)
-        return tuple(n for n, each in every if not each.where or mine & {*each.where})
+        return tuple(n for n, each in every if not each.where or asked & {*each.where})
 
     @cached_property
     def apart(self) -> set[str]:
@@ -93,8 +93,8 @@ class Source:
         names = ["transactions", "latency", "p50", "p99", "p99.9", "throughput", "steps"]
         names += [f"{w}_{of}" for of in ("cpu", "demand", "request_demand") for w in who]
         printed = [name for name in self.result.units if name not in METRICS]
-        wanted = dict.fromkeys((*names, *self.result.repeat.metrics, *printed))
-        return tuple(name for name in wanted if name in self.result.metrics)
+        chosen = dict.fromkeys((*names, *self.result.repeat.metrics, *printed))
+        return tuple(name for name in chosen if name in self.result.metrics)
 
     @cached_property
     def load_curves(self) -> list[LoadCurve]:
@@ -141,7 +141,7 @@ class Source:
         result = self.result
         if len(result.cells) * len(result.plan.pairs) > MOST_CELLS or result.compare is None:
             return {}
-        found: dict[str, Mapping[str, list[Comparison]]] = {}
+        by_factor: dict[str, Mapping[str, list[Comparison]]] = {}
         for factor in (name for name in result.swept if name != result.compare.factor):
             levels = [str(level) for level in result.runs[factor].cat.categories]
             families = {
@@ -149,9 +149,9 @@ class Source:
                 for name in self.answers
                 if len(levels) > 1
             }
-            if kept := {name: family for name, family in families.items() if family}:
-                found[factor] = kept
-        return found
+            if answers := {name: family for name, family in families.items() if family}:
+                by_factor[factor] = answers
+        return by_factor
 
     @cached_property
     def by_second(self) -> list[tuple[CellResult, list[list[float]]]]:
@@ -162,8 +162,8 @@ class Source:
             return []
         rows = rows_by_cell(self.result.ok)
         asked = [cell for cell in self.cells if "p99" in cell.intervals]
-        found = [(cell, by_second(self.result, rows[cell.place])) for cell in asked]
-        return [(cell, seconds) for cell, seconds in found if any(seconds[1:])]
+        by_cell = [(cell, by_second(self.result, rows[cell.place])) for cell in asked]
+        return [(cell, seconds) for cell, seconds in by_cell if any(seconds[1:])]
 
     @property
     def several(self) -> bool:
@@ -187,8 +187,8 @@ class Source:
         names = metrics_of(self.result)
         if not offered.free(self.result, self.cells):
             names = [name for name in names if name != offered.METRIC] or names
-        found = {name: fleets_of(self.result, name) for name in names}
-        return {name: each for name, each in found.items() if each}
+        by_metric = {name: fleets_of(self.result, name) for name in names}
+        return {name: each for name, each in by_metric.items() if each}
 
     @cached_property
     def fleet_facts(self) -> Known:
@@ -224,9 +224,9 @@ class Source:
         return [self._grounded(c) for c in marked(family, self.controls(family))]
 
     def _grounded(self, c: Comparison) -> Comparison:
-        mine, base = (self.cell_of(c, level) for level in (c.level, c.baseline))
+        cell, base = (self.cell_of(c, level) for level in (c.level, c.baseline))
         result = self.result
-        return grounded(c, (result, mine), (result, base)) if mine and base else c
+        return grounded(c, (result, cell), (result, base)) if cell and base else c
 
     def cell_of(self, c: Comparison, level: str) -> CellResult | None:
         """The cell of a comparison that has a level of its factor, where there is one."""
@@ -259,10 +259,10 @@ class Source:
     @cached_property
     def profiles(self) -> Profiles:
         """The profiles, cells in the plan's order."""
-        found = profiles_of(self.result.path)
+        every = profiles_of(self.result.path)
         order = {cell.cell: at for at, cell in enumerate(self.result.cells)}
-        known = (cell for cell in found.cells if cell.cell in order)
-        return found._replace(cells=sorted(known, key=lambda cell: (order[cell.cell], cell.side)))
+        known = (cell for cell in every.cells if cell.cell in order)
+        return every._replace(cells=sorted(known, key=lambda cell: (order[cell.cell], cell.side)))
 
     @cached_property
     def profile_differences(self) -> list[ProfileDifference]:

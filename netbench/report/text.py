@@ -44,9 +44,9 @@ def block_lines(block: Block, width: int) -> Iterator[str]:
         for number, item in enumerate(block.items, 1):
             yield from _fold(f"{number} [{item.kind}] {item.what}", width, "", "  ")
             more = f", and {len(item.where) - PLACES} more" if len(item.where) > PLACES else ""
-            told = {"where": "; ".join(item.where[:PLACES]) + more}
-            told |= {"evidence": item.evidence, "remedy": item.remedy}
-            for name, words in told.items():
+            parts_of = {"where": "; ".join(item.where[:PLACES]) + more}
+            parts_of |= {"evidence": item.evidence, "remedy": item.remedy}
+            for name, words in parts_of.items():
                 if words:
                     yield from _fold(words, width, f"  {name + ':':9} ", " " * 12)
 
@@ -100,11 +100,11 @@ def table_lines(table: Table, width: int) -> Iterator[str]:
 def fitted(table: Table, width: int) -> Table:
     """The table with as many of its columns of values, from the left, as a line holds."""
     rows = [[escape_controls(text) for text in row] for row in as_words(table)]
-    kept = len(table.columns)
-    while kept > 1 and _width(table.columns[:kept], [row[:kept] for row in rows]) > width:
-        kept -= 1
-    cut = tuple(row[:kept] for row in table.rows)
-    return table._replace(columns=table.columns[:kept], rows=cut, marked_values=frozenset())
+    columns = len(table.columns)
+    while columns > 1 and _width(table.columns[:columns], [row[:columns] for row in rows]) > width:
+        columns -= 1
+    cut = tuple(row[:columns] for row in table.rows)
+    return table._replace(columns=table.columns[:columns], rows=cut, marked_values=frozenset())
 
 
 def as_words(table: Table) -> list[list[str]]:
@@ -179,12 +179,12 @@ def _parted(columns: Sequence[Column], rows: Cells, width: int) -> Iterator[str]
 
     def parts(before: Sequence[int], room: int) -> list[list[int]]:
         """Columns put together as long as a line holds them."""
-        found: list[list[int]] = [[*before]]
+        groups: list[list[int]] = [[*before]]
         for i in values:
-            if len(found[-1]) > len(before) and not fits([*found[-1], i], room):
-                found.append([*before])
-            found[-1].append(i)
-        return found
+            if len(groups[-1]) > len(before) and not fits([*groups[-1], i], room):
+                groups.append([*before])
+            groups[-1].append(i)
+        return groups
 
     with_keys, alone = parts(keys, width), parts([], width - 2)
     if all(fits(part, width) for part in with_keys) and len(with_keys) <= len(alone):
@@ -210,9 +210,9 @@ def _with_prose(columns: Sequence[Column], rows: Cells, width: int) -> Iterator[
     taken = _width(heads, left) + len(GAP)
     if width - taken < PROSE_MIN:
         for row in rows:
-            said = list(zip(heads, row, strict=False))
-            label = " ".join(text for column, text in said if column.kind == "key")
-            rest = ", ".join(f"{c.name} {text}" for c, text in said if c.kind != "key")
+            pairs = list(zip(heads, row, strict=False))
+            label = " ".join(text for column, text in pairs if column.kind == "key")
+            rest = ", ".join(f"{c.name} {text}" for c, text in pairs if c.kind != "key")
             yield from _fold(f"{label} ({rest})" if rest else label, width)
             yield from _fold(row[-1], width, "    ", "    ")
         return

@@ -142,8 +142,8 @@ def folders(before: float = math.inf) -> list[Path]:
         for each in (state_folder() / "campaigns").iterdir():
             with suppress(OSError):  # another process forgets it
                 begun[each] = each.lstat().st_mtime
-    found = (folder for folder, when in begun.items() if when < before)
-    return [folder for folder in sorted(found, key=begun.__getitem__) if _is_whole(folder)]
+    old = (folder for folder, when in begun.items() if when < before)
+    return [folder for folder in sorted(old, key=begun.__getitem__) if _is_whole(folder)]
 
 
 def unfinished() -> Iterator[CampaignState]:

@@ -231,5 +231,5 @@ def _describe(error: ErrorDetails) -> str:
     """The path of a wrong value, what is wrong with it, and what is there."""
     path, what = ".".join(map(str, error["loc"])), error["msg"].removeprefix("Value error, ")
     value: Any = error["input"]
-    found = "an object" if isinstance(value, dict) else ascii(value)[:60]
-    return f"{path}: {what}" + (f", found {found}" if error["type"] != "missing" else "")
+    got = "an object" if isinstance(value, dict) else ascii(value)[:60]
+    return f"{path}: {what}" + (f", found {got}" if error["type"] != "missing" else "")

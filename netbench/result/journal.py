@@ -355,9 +355,9 @@ class Journal:
 
     def outstanding(self, host: str) -> list[Change]:
         """Changes of a host that are not undone, the last first."""
-        mine = [e for e in self.entries() if isinstance(e, Change | Restored) and e.host == host]
-        undone = {n for each in mine if isinstance(each, Restored) for n in each.numbers}
-        changes = {each.number: each for each in mine if isinstance(each, Change)}
+        entries = [e for e in self.entries() if isinstance(e, Change | Restored) and e.host == host]
+        undone = {n for each in entries if isinstance(each, Restored) for n in each.numbers}
+        changes = {each.number: each for each in entries if isinstance(each, Change)}
         return [each for each in reversed(changes.values()) if each.number not in undone]
 
     def changed_boots(self) -> set[str]:
@@ -367,13 +367,13 @@ class Journal:
 
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""
-        found: dict[str, OriginalKernel] = {}
+        by_host: dict[str, OriginalKernel] = {}
         for entry in self.entries():
             if isinstance(entry, OriginalKernel):
-                found[entry.host] = entry
+                by_host[entry.host] = entry
             elif isinstance(entry, Back):
-                found.pop(entry.host, None)
-        return found
+                by_host.pop(entry.host, None)
+        return by_host
 
     def modules_shown(self, host: str) -> list[ModulesShown]:
         """Modules that are still shown below /lib/modules of a host, or were meant to be."""

@@ -77,9 +77,9 @@ class Redaction:
     def __init__(self, campaign: Mapping[str, Any]) -> None:
         """`campaign`: the keys of campaign.yaml."""
         self._names: dict[str, str] = {}  # as they are written, and in small letters
-        for name, told in _names(campaign):
-            self._names.setdefault(name.lower(), told)
-            self._names[name] = told
+        for name, stand_in in _names(campaign):
+            self._names.setdefault(name.lower(), stand_in)
+            self._names[name] = stand_in
         self._addresses: dict[str, str] = {}
         longest = sorted(self._names, key=len, reverse=True)
         alone, among = (
@@ -99,11 +99,11 @@ class Redaction:
         colon: one within an address, such as `a` or `db1`, is none.
         """
         pieces, at = [], 0
-        for found in _ADDRESS.finditer(text) if addresses else ():
-            if ":" in found[0] and _stand_in(found[0], 1) != found[0]:
-                pieces.append(self._plain(text[at : found.start()], addresses))
-                pieces.append(self._address(found[0]))
-                at = found.end()
+        for match in _ADDRESS.finditer(text) if addresses else ():
+            if ":" in match[0] and _stand_in(match[0], 1) != match[0]:
+                pieces.append(self._plain(text[at : match.start()], addresses))
+                pieces.append(self._address(match[0]))
+                at = match.end()
         return "".join((*pieces, self._plain(text[at:], addresses)))
 
     def _plain(self, text: str, addresses: bool) -> str:
@@ -123,25 +123,25 @@ class Redaction:
         if not isinstance(value, dict):
             return value
         is_named = key in ("hosts", *_NAMED)
-        found = {
+        values = {
             self.text(k) if key in _OF_LINKS else self._told(k, k) if is_named else k: self.value(
                 v, k
             )
             for k, v in value.items()
         }
-        if isinstance(why := found.get("reason"), str) and found.get("status") != "unsupported":
-            found["reason"] = _KNOWN.sub(rf"\1{REDACTED}", why)
-        if {"text", "unit"} <= found.keys():  # of a tool
-            found["text"] = REDACTED
-        if isinstance(missing := found.get("missing"), dict) and "all" in missing:
-            found["missing"] = missing | {"all": REDACTED}
-        if found.get("command_line") is not None:
-            found["command_line"] = None
-        if isinstance(facts := found.get("facts"), dict) and "command_line" in facts:
-            missing = found.get("missing")
+        if isinstance(why := values.get("reason"), str) and values.get("status") != "unsupported":
+            values["reason"] = _KNOWN.sub(rf"\1{REDACTED}", why)
+        if {"text", "unit"} <= values.keys():  # of a tool
+            values["text"] = REDACTED
+        if isinstance(missing := values.get("missing"), dict) and "all" in missing:
+            values["missing"] = missing | {"all": REDACTED}
+        if values.get("command_line") is not None:
+            values["command_line"] = None
+        if isinstance(facts := values.get("facts"), dict) and "command_line" in facts:
+            missing = values.get("missing")
             known = missing if isinstance(missing, dict) else {}
-            found["missing"] = {**known, "command_line": REDACTED}
-        return found
+            values["missing"] = {**known, "command_line": REDACTED}
+        return values
 
     def _told(self, name: str, other: str) -> str:
         """What stands for a name; `other` where it is none."""
@@ -164,12 +164,12 @@ class Redaction:
 
     def _address(self, word: str) -> str:
         """An address out of those that are kept for documents (RFC 5737, 3849 and 7042)."""
-        told = self._addresses.get(word) or _stand_in(word, len(self._addresses) + 1)
-        if told != word:
-            self._addresses[word] = told
+        stand_in = self._addresses.get(word) or _stand_in(word, len(self._addresses) + 1)
+        if stand_in != word:
+            self._addresses[word] = stand_in
         elif ":" in word:  # of IPv6 only by its form, as `12:30:192.0.2.1` is
             return _FOUR.sub(lambda found: self._address(found[0]), word)
-        return told
+        return stand_in
 
 
 def _stand_in(word: str, number: int) -> str:
@@ -193,8 +193,8 @@ def _stand_in(word: str, number: int) -> str:
 def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What identifies the hosts of a campaign, and what stands for it."""
     hosts = campaign.get("hosts")
-    for number, (name, said) in enumerate(hosts.items() if isinstance(hosts, dict) else (), 1):
-        keys = said if isinstance(said, dict) else {"ssh": said}
+    for number, (name, keys_of) in enumerate(hosts.items() if isinstance(hosts, dict) else (), 1):
+        keys = keys_of if isinstance(keys_of, dict) else {"ssh": keys_of}
         user, _, target = str(keys.get("ssh") or "").rpartition("@")
         target = target.removeprefix("ssh://").partition("/")[0]
         if target.startswith("["):
@@ -267,9 +267,9 @@ def _rewritten(redaction: Redaction, file: Path) -> Iterator[str]:
     if file.suffix == ".jsonl":
         lines = JsonLines(file)
         for number, line in lines:
-            told = _rewritten_json(redaction, line, lines.where(number))
-            if file.name != "journal.jsonl" or told.get("kind") in _OF_JOURNAL:
-                yield f"{json.dumps(told)}\n"
+            rewritten = _rewritten_json(redaction, line, lines.where(number))
+            if file.name != "journal.jsonl" or rewritten.get("kind") in _OF_JOURNAL:
+                yield f"{json.dumps(rewritten)}\n"
         if lines.truncated:
             yield "{"  # as unfinished as it was
     elif file.suffix == ".json":

@@ -120,8 +120,8 @@ def _units(campaign: Campaign, pool: WorkerPool, sinks: MadeSinks | None) -> Ite
     """What is wrong with cells. Where some can run, what others lack is a warning."""
     ends = EndFinder(campaign, pool)
     by_unit = [list(_unit(campaign, unit, ends, pool, sinks)) for unit in Plan(campaign).units]
-    some_run = any(all(one.level != "error" for one in found) for found in by_unit)
-    for one in (one for found in by_unit for one in found):
+    some_run = any(all(one.level != "error" for one in messages) for messages in by_unit)
+    for one in (one for messages in by_unit for one in messages):
         if one.skips and some_run:
             remedy = f"{one.remedy}, or its cells are unsupported"
             yield one._replace(level="warning", remedy=remedy)

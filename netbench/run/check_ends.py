@@ -29,10 +29,10 @@ def check_ends(
     """
     transfer = _as_asked(unit.cell.transfer)
     name = (transfer.congestion or "").removesuffix(OR_DEFAULT)
-    made = sinks.on(receiver) if sinks else {}
+    files = sinks.on(receiver) if sinks else {}
     jobs = (
         (sender, job.sender_options(transfer, b"", (), sender)),
-        (receiver, job.receiver_options(transfer, b"", (), receiver, made)),
+        (receiver, job.receiver_options(transfer, b"", (), receiver, files)),
     )
     address = campaign.hosts[receiver.host].data_address(transfer.ip)
     strict: job.Options = {"congestion_or_default": 0} if name else {}

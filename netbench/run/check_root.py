@@ -79,7 +79,7 @@ class HostLevel(NamedTuple):
 
 def host_levels(campaign: Campaign, pool: WorkerPool) -> Iterator[HostLevel]:
     """Every level of a setting that may change a host, on each that is to hold it."""
-    wanted = {
+    levels = {
         (one.host, key, level): None
         for unit in Plan(campaign).units
         for one in levels_of(campaign, unit)
@@ -88,15 +88,15 @@ def host_levels(campaign: Campaign, pool: WorkerPool) -> Iterator[HostLevel]:
         if level.value != AS_IS
     }
     places: dict[str, SettingContext] = {}
-    for host, key, level in wanted:
+    for host, key, level in levels:
         if host not in places:
             # A host that gives no root is looked at through a mover.
             is_rootless = host in pool.refused
             worker = pool.host_worker(host) if is_rootless else pool.holder(host)
             places[host] = context_of(campaign, host, worker)
-        found = find(key, campaign.commands)
-        assert found is not None, "campaigns with other names are refused"
-        setting, what = found
+        matched = find(key, campaign.commands)
+        assert matched is not None, "campaigns with other names are refused"
+        setting, what = matched
         try:
             why = setting.why_not(what, level.value, places[host])
         except (EngineError, ValueError) as error:

@@ -278,18 +278,18 @@ class Conductor:
         """The profile runs, once all measured runs are done: those of one kernel after another,
         first of the one that the hosts are on. Errors: as _blocks.
         """
-        due = profiles_due(self._store, self._plan)
+        profiles = profiles_due(self._store, self._plan)
         here = self._booted.kernel if self._booted else None
         kernels: list[str | None] = [None]
         if self._plan.boots:
             kernels = sorted(self._plan.kernels, key=lambda kernel: kernel != here)
-        for kernel in kernels if due else ():
-            steps = list(self._plan.profiles(due, kernel, 0))
+        for kernel in kernels if profiles else ():
+            steps = list(self._plan.profiles(profiles, kernel, 0))
             why = ""
             if steps and kernel not in (None, here):
                 self._refuse_late()
                 why = self._boot(self._plan.boot_on(kernel or ""))
-            for step in self._plan.profiles(due, kernel, self._recorder.boot):
+            for step in self._plan.profiles(profiles, kernel, self._recorder.boot):
                 if not why:
                     self._refuse_late()
                     why = self._on_kernel(partial(self._runner.execute, [step]))

@@ -91,14 +91,14 @@ class EndFinder:
             self._pool.boot_id(host) for pair in beside for host in (pair.sender, pair.receiver)
         }
         one_kernel = sender.hello.boot_id == receiver.hello.boot_id
-        mine = theirs = tuple[int, ...]()
+        own = theirs = tuple[int, ...]()
         if (pin := unit.cell.transfer.pin).kind != "none":
             there = self._cpus_of(sender), self._cpus_of(receiver)
-            mine, theirs = choose(pin, *there, one_kernel)
-        peer = theirs if one_kernel and not set(mine) & set(theirs) else ()
+            own, theirs = choose(pin, *there, one_kernel)
+        peer = theirs if one_kernel and not set(own) & set(theirs) else ()
         # What is of a whole kernel is read once a kernel, by the sender's worker.
         return Ends(
-            self._end("sender", sender, unit, busy, cpus=mine, peer_cpus=peer),
+            self._end("sender", sender, unit, busy, cpus=own, peer_cpus=peer),
             self._end("receiver", receiver, unit, busy, cpus=theirs, without_host_wide=one_kernel),
         )
 
@@ -114,13 +114,13 @@ class EndFinder:
         """`busy`: kernels on which other pairs run; `more`: the other fields of End."""
         host, ip = self._campaign.hosts[worker.host], unit.cell.transfer.ip
         known = worker.catalogue.meters
-        wanted = self._campaign.meters if unit.cell.meters is None else unit.cell.meters
+        meters = self._campaign.meters if unit.cell.meters is None else unit.cell.meters
         return End(
             side,
             host,
             host.data_address(ip),
             worker,
-            meters=tuple(name for name in wanted if name in known and not known[name].row.why),
+            meters=tuple(name for name in meters if name in known and not known[name].row.why),
             interface=self._interface(host, worker, ip),
             footprint=self._campaign.footprint,
             idle=self._idle.of(worker) if self._idle else NOTHING,

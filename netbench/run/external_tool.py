@@ -132,13 +132,13 @@ class _ToolRun(NamedTuple):
     def failure(self, error: EngineError | ToolFailed) -> ToolFailed:
         """An error, with who else was connected to the server, or may have been."""
         printed = error.printed if isinstance(error, ToolFailed) else None
-        said = f"{self.adaptor.name}: {error}" if printed is None else str(error)
+        message = f"{self.adaptor.name}: {error}" if printed is None else str(error)
         server, known = self.server, self.adaptor.served_another
-        if server and (server.others or (known and known.search(said))):
+        if server and (server.others or (known and known.search(message))):
             who = listed(server.others, 3, ", ") or "something else may have"
-            said += f"; {who} connected to its port {server.port}: `ss -tnp` there names what is"
-            said += " connected"
-        return ToolFailed(said, printed or ("", ""))
+            message += f"; {who} connected to its port {server.port}: `ss -tnp` there names what is"
+            message += " connected"
+        return ToolFailed(message, printed or ("", ""))
 
     def execute(self, watch: Watch, start: Callable[[], None]) -> tuple[Outcome, Outcome | None]:
         """Run the client, and the server where there is one, with one window over both."""

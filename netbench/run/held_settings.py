@@ -197,19 +197,19 @@ class HeldSettings:
         """
         notes: dict[SideName, dict[str, SettingNote]] = {}
         moved: dict[str, tuple[str, str]] = {}
-        wanted = levels_of(self._campaign, unit)
-        hosts = [(self.of(one.host), one.layers) for one in wanted]
+        levels = levels_of(self._campaign, unit)
+        hosts = [(self.of(one.host), one.layers) for one in levels]
         beside = self._beside(unit, [host for host, _ in hosts])
         # What others hold would be taken for what these have, or a program's mark not be seen.
         alone = bool(self._as_is or self._campaign.commands)
-        found = hold_all(hosts, beside, alone)
-        for one, held in zip(wanted, found, strict=True):
+        held_levels = hold_all(hosts, beside, alone)
+        for one, held in zip(levels, held_levels, strict=True):
             moved |= {f"{one.host}.{name}": values for name, values in held.moved.items()}
             asked = ChainMap(*map(dict, one.layers))
             read = {key: SettingNote(asked[key].value, level) for key, level in held.levels.items()}
             notes |= dict.fromkeys(one.sides, read)
         self._applied[unit.pair.name] = Settings(notes["sender"], notes["receiver"], moved)
-        self._refuse_equal(unit, wanted, found)
+        self._refuse_equal(unit, levels, held_levels)
 
     def _refuse_equal(
         self, unit: Unit, wanted: Sequence[HostLevels], found: Sequence[Held]

@@ -54,8 +54,8 @@ def read_host(campaign: Campaign, pool: WorkerPool, host: str) -> HostEntry:
 def _unread(campaign: Campaign, worker: Worker) -> dict[str, str]:
     """Meters of the campaign, and counters of theirs, that cannot be read there, and why."""
     known = worker.catalogue.meters
-    wanted = [known[name] for name in campaign.meters if name in known]
-    return {name: why for meter in wanted for name, why in meter.unread.items()}
+    meters = [known[name] for name in campaign.meters if name in known]
+    return {name: why for meter in meters for name, why in meter.unread.items()}
 
 
 def own_boot_id() -> str:

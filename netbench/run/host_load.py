@@ -55,10 +55,10 @@ def _noise(
     campaign: Campaign, pool: WorkerPool, entries: Entries, seconds: float
 ) -> Iterator[Finding]:
     """What disturbs hosts while nothing of the campaign runs there, as around a block."""
-    kept: list[Mapping[str, Any]] = []
-    with NoiseMonitor(campaign, pool, kept.append).around(0):
+    blocks: list[Mapping[str, Any]] = []
+    with NoiseMonitor(campaign, pool, blocks.append).around(0):
         time.sleep(seconds)
-    for one in kept:
+    for one in blocks:
         noise = parse_noise(to_line({"time": now(), **one}), "noise")
         for sign in signs(noise, entries[noise.host].clock_ticks):
             if sign.kind in LOOKED_FOR:

@@ -228,8 +228,8 @@ class Ledger:
             return runs % max(runs // LOOKS, 1) == 0 or runs + account.lost >= most(self._repeat)
 
         order = self.rounds()
-        due = {self._group_of[key] for key in self._open if is_due(self._accounts[key])}
-        for keys in (self._groups[at] for at in sorted(due)):
+        due_groups = {self._group_of[key] for key in self._open if is_due(self._accounts[key])}
+        for keys in (self._groups[at] for at in sorted(due_groups)):
             accounts = (self._accounts[key] for key in keys)
             if all(self._tally(a).runs + a.lost < self._repeat.min for a in accounts):
                 continue  # none has the least number of runs that any could close with

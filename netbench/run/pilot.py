@@ -73,16 +73,16 @@ def with_window(campaign: Campaign, pool: WorkerPool) -> tuple[Campaign, str]:
     bursts = [_burst(unit, cell._replace(duration=length), ends) for length in RUNS]
     prices = prices_of(bursts, campaign.repeat)
     best = min(prices, key=lambda length: prices[length])
-    found = {"duration": best, "warmup": cell.warmup}
-    keys = {f"transfer.{key}": format_time(found[key]) for key in campaign.auto}
+    times = {"duration": best, "warmup": cell.warmup}
+    keys = {f"transfer.{key}": format_time(times[key]) for key in campaign.auto}
     why = (
         f"duration: auto: {format_time(best)} after a warm-up of {format_time(cell.warmup)}: by a"
         f" pilot of {time.monotonic() - begun:.0f} s, a comparison within"
         f" ±{campaign.repeat.precision * 100:.3g}% takes about {prices[best]:.0f} s,"
         f" with runs of 1 s about {prices[10**9]:.0f} s"
     )
-    made = changed(campaign, keys)
-    return campaign._replace(cells=made.cells, text=made.text, auto=()), why
+    edited = changed(campaign, keys)
+    return campaign._replace(cells=edited.cells, text=edited.text, auto=()), why
 
 
 def _baseline(campaign: Campaign) -> Unit:

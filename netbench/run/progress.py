@@ -123,5 +123,5 @@ def _runs_left(assessment: Assessment, repeat: Repeat) -> int:
     intervals = (assessment.intervals.get(name) for name in repeat.metrics)
     widths = [interval.precision for interval in intervals if interval and interval.known]
     ratio = max(widths, default=1.0) / repeat.precision
-    wanted = math.ceil(assessment.n * ratio**2) if assessment.n else repeat.min
-    return max(min(max(wanted, repeat.min), repeat.max) - assessment.n, 0)
+    needed = math.ceil(assessment.n * ratio**2) if assessment.n else repeat.min
+    return max(min(max(needed, repeat.min), repeat.max) - assessment.n, 0)

@@ -55,12 +55,12 @@ class Recorder:
         """
         hosts = {name: list(entries) for name, entries in self.store.stored_facts().items()}
         last_run = self._number
-        for name, found in read.items():
+        for name, facts in read.items():
             entries = hosts.setdefault(name, [])
-            number = found.boot if boot is None else boot
+            number = facts.boot if boot is None else boot
             if boot is None and entries:
-                number = entries[-1].boot + (entries[-1].boot_id != found.boot_id)
-            entry = replace(found, boot=number)
+                number = entries[-1].boot + (entries[-1].boot_id != facts.boot_id)
+            entry = replace(facts, boot=number)
             if not entries or _steady(entries[-1]) != _steady(entry):
                 if last_run is None:
                     last_run = max((record.run for record in self.store.records()), default=0)

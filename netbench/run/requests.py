@@ -49,16 +49,16 @@ def measured(
     asked = [kind for kind in KINDS if transfer.asks and kind in read]
     if any(read[kind] is None for kind in asked):
         raise ValueError("a number of a histogram is missing")
-    found = {kind: Histogram.of(read[kind]) for kind in asked}
-    if not found or not client.time_ns:
+    histograms = {kind: Histogram.of(read[kind]) for kind in asked}
+    if not histograms or not client.time_ns:
         return {}, []
     opened, closed, *_ = map(sum, proof["transactions"])
     window = (client.time_ns[1] - client.time_ns[0]) * 1e-9
     metrics = {"transactions": ((closed - opened) / window, "1/s")}
-    if "lateness" in found and transfer.duration:
-        metrics["offered"] = found["latency"].count / (transfer.duration * 1e-9), "1/s"
+    if "lateness" in histograms and transfer.duration:
+        metrics["offered"] = histograms["latency"].count / (transfer.duration * 1e-9), "1/s"
     for kind, prefix in KINDS.items():
-        numbers = found[kind].numbers() if kind in found else {}
+        numbers = histograms[kind].numbers() if kind in histograms else {}
         metrics |= {
             f"{prefix}{name}".replace("lateness_latency", "lateness"): (value, "µs")
             for name, value in numbers.items()
@@ -67,7 +67,7 @@ def measured(
     line: dict[str, Any] = {"side": "sender", "edge": "drained", "ns": client.time_ns[1]}
     line["requests"] = {
         f"{kind}_{what}": numbers
-        for kind, of in found.items()
+        for kind, of in histograms.items()
         for what, numbers in (
             ("bucket", [bucket for bucket, _ in of.buckets]),
             ("count", [number for _, number in of.buckets]),

@@ -66,13 +66,13 @@ def _put_back_here(store: Store, campaign: Campaign, worker: Worker) -> list[str
     there = There(worker, worker.hello.boot_id)
     lines = list(put_back({each.host: there for each in rest}, rest, journal.write, campaign_id))
     undone = undone_by(worker, campaign_id, [change.number for change in programs])
-    told = [f"{each.host}: {_undo(each)}" for each in programs if each.number not in undone]
+    undos = [f"{each.host}: {_undo(each)}" for each in programs if each.number not in undone]
     for change in programs:
         journal.write(Restored((change.number,), change.host))
     worker.operate("undone", (campaign_id, "0"), "end")
-    if told:
+    if undos:
         what = "the lab is gone; look, and put back by hand what is left of this:"
-        raise HostError("\n".join([*lines, what, *told]))
+        raise HostError("\n".join([*lines, what, *undos]))
     return lines
 
 
@@ -81,8 +81,8 @@ def _of_machine(campaign: Campaign, journal: Journal) -> list[Change]:
     if campaign.lab is None or campaign.lab.kind != "netns":
         return []
     changes = [change for host in campaign.hosts for change in journal.outstanding(host)]
-    found = [find(side_of(change.setting)[1], campaign.commands) for change in changes]
-    known = zip(changes, found, strict=True)
+    settings = [find(side_of(change.setting)[1], campaign.commands) for change in changes]
+    known = zip(changes, settings, strict=True)
     return [change for change, of in known if of and of[0].is_whole_kernel(of[1])]
 
 
@@ -161,8 +161,8 @@ def _put_settings_back(
 
     def put_kernel_back(boot_id: str) -> None:
         mates = {name: each for name, each in there.items() if each.boot_id == boot_id}
-        mine = [change for change in changes if change.host in mates]
-        lines.extend(put_back(mates, mine, journal.write, store.identity))
+        of_kernel = [change for change in changes if change.host in mates]
+        lines.extend(put_back(mates, of_kernel, journal.write, store.identity))
 
     left = [host for host in campaign.hosts if journal.outstanding(host)]
     pool.each(reach, left)

@@ -97,7 +97,7 @@ def profiles_due(store: Store, plan: Plan) -> set[tuple[Key, int]]:
 
     result = load(store.path)
     measured = set(zip(result.ok["cell"].tolist(), result.ok["pair"].tolist(), strict=True))
-    wanted = measured if profile.cells == "all" else measured & changed(result)
+    cells = measured if profile.cells == "all" else measured & changed(result)
     done = {((record.cell, record.pair), record.round) for record in store.profile_runs()}
     lost = {
         pair
@@ -105,7 +105,7 @@ def profiles_due(store: Store, plan: Plan) -> set[tuple[Key, int]]:
         if reason.startswith(LOST)
     }
     known = {unit.key for unit in plan.units if unit.pair.name not in lost}
-    return {(key, number) for key in wanted & known for number in range(profile.runs)} - done
+    return {(key, number) for key in cells & known for number in range(profile.runs)} - done
 
 
 SHOWN = 8  # pairs or hosts that a line names

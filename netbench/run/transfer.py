@@ -165,8 +165,8 @@ def _move(
 
     def journal_sinks(ready: tuple[Vector, ...]) -> None:
         read = readings.readbacks(ready, far.catalogue)
-        made = read.get("sink_device"), read.get("sink_inode")
-        sinks.add(far, job.sink_paths(transfer), *made)
+        place = read.get("sink_device"), read.get("sink_inode")
+        sinks.add(far, job.sink_paths(transfer), *place)
 
     both: job.Options = {"address": receiver.address, **more}
     send, receive = send | both | sender.metering, receive | both | receiver.metering

@@ -88,10 +88,10 @@ def difference(before: Values, after: Values) -> dict[Key, tuple[str, str]]:
 @cache
 def _by_index(section: str) -> tuple[str, str]:
     """A section without the name of its interface where it has an index, and that name or ""."""
-    found = OF.match(section)
-    if not found or not int(found[1] or 0):
-        return section, found[2] if found else ""
-    return section[: found.start(2)] + section[found.end(2) :], found[2]
+    match = OF.match(section)
+    if not match or not int(match[1] or 0):
+        return section, match[2] if match else ""
+    return section[: match.start(2)] + section[match.end(2) :], match[2]
 
 
 def name_of(key: Key, interface: str = "") -> str:

@@ -50,15 +50,15 @@ def put_back(
     for there in hosts.values() if campaign and changes else ():
         _await_lost(there.worker, campaign, living, patience)
     numbers = [change.number for change in pending]
-    said = {name: undone_by(there.worker, campaign, numbers) for name, there in hosts.items()}
-    undone = [change for change in pending if change.number in said[change.host]]
+    ended = {name: undone_by(there.worker, campaign, numbers) for name, there in hosts.items()}
+    undone = [change for change in pending if change.number in ended[change.host]]
     left = {change.number: _reads(hosts[change.host].worker, change) for change in undone}
     programs = {change.number for change in pending if change.undo}
     gone = {
         name: gone_of(there, [e for e in pending if e.host == name])
         for name, there in hosts.items()
     }
-    told: dict[int, str] = {}
+    by_number: dict[int, str] = {}
     failed: dict[int, EngineError] = {}
     armed: dict[int, Change] = {}
 
@@ -84,9 +84,9 @@ def put_back(
                 if left.pop(number, None) is not None:  # so by now it is not undone
                     note(worker, -number)
                 continue
-            if number not in told:
+            if number not in by_number:
                 yield f"{change.host}: {change}: {what}"
-            told.setdefault(number, f"{change}: {what}")
+            by_number.setdefault(number, f"{change}: {what}")
             note(worker, number)
             if pending[0].number == number:
                 pending.popleft()
@@ -95,7 +95,7 @@ def put_back(
                 left[number] = _reads(worker, change)
         if not failed or (before and len(failed) >= len(before)):
             break
-    unsure = [line for line in told.values() if f": {LEFT}" in line]
+    unsure = [line for line in by_number.values() if f": {LEFT}" in line]
     errors = [*failed.values(), *(EngineError(0, 0, "restore", u, "look at it") for u in unsure)]
     if errors:
         raise all_of(errors)
@@ -200,7 +200,7 @@ def _put_back(
             what = f"{change}: {in_a_line(change.undo)} leaves it changed"
             raise EngineError(0, 0, "restore", what, "put it back by hand: restore sees that")
         return f"undone by {in_a_line(change.undo)}"
-    found, left = now, _left(change, now)
+    value, left = now, _left(change, now)
     if change.op == "mount":  # its folder may be there without it
         left = (change.before,)
     if not left:
@@ -208,8 +208,8 @@ def _put_back(
     for _ in range(ROUNDS):  # what is written may move others
         _, now = worker.operate(change.op, change.target, left[0], restore=True)
         if not (left := _left(change, now)):
-            as_set = found is None or _is_as_set(change, found)
-            return "put back" + f"; it read {_shown(found or '')}, not what was set" * (not as_set)
+            as_set = value is None or _is_as_set(change, value)
+            return "put back" + f"; it read {_shown(value or '')}, not what was set" * (not as_set)
     what = f"{change} does not read {left[0]!r} again"
     raise EngineError(0, 0, "restore", what, "restore it by hand")
 
@@ -219,8 +219,8 @@ def _arm(worker: Worker, change: Change) -> Change:
     if change.op != OP or change.value is None or (now := _reads(worker, change)) is None:
         return change
     was, after, there = map(parse, (change.before, change.value, now))
-    kept = [key for key in writable(was) if there.get(key) == after.get(key)]
-    return replace(change, before=text_of(kept, was))
+    keys = [key for key in writable(was) if there.get(key) == after.get(key)]
+    return replace(change, before=text_of(keys, was))
 
 
 def _renamed(there: There, change: Change) -> Change:

@@ -51,8 +51,8 @@ def layers(
     for levels, of_cell in ((campaign, False), (cell, True)):
         campaigns = dict(always)
         for key in sorted(levels, key=lambda key: bool(side_of(key)[0])):
-            mine, name = side_of(key)
-            if mine and side and mine != side:
+            own_side, name = side_of(key)
+            if own_side and side and own_side != side:
                 continue
             is_held = levels[key].value == AS_IS and name in campaigns
             for layer in (always, costly, cheap):
@@ -326,9 +326,9 @@ class HostSettings:
                 )
             # What the worker has not put back somebody has changed meanwhile.
             left = difference(before, parse(worker.operate(neighbours.OP, target)[0]))
-            mine, moved = set_by(operation, links), {**moved, **after}
-            others = mine.union(writable(left))
-            names = {name for _, name in mine if operation.op != "file"}
+            set_here, moved = set_by(operation, links), {**moved, **after}
+            others = set_here.union(writable(left))
+            names = {name for _, name in set_here if operation.op != "file"}
             undo = [key for key in writable(before) if key in moved and key not in others]
             worker.ask_permission(neighbours.OP, target, text_of(undo, before))
             # And what is called so elsewhere, which moves once it reads otherwise.
@@ -430,9 +430,9 @@ def hold_all(
     first: dict[str, int] = {}
     for host in beside if alone else ():
         first[host.boot_id] = min(first.get(host.boot_id, BEYOND), host.first_of(0))
-    kept = _bring(wanted, beside, [host.common(layers) for host, layers in wanted], first)
+    any_held = _bring(wanted, beside, [host.common(layers) for host, layers in wanted], first)
     held = [host.held() for host, _ in wanted]
-    if kept and any(_differing(wanted, held)):
+    if any_held and any(_differing(wanted, held)):
         _bring(wanted, beside, [0] * len(wanted), {})
         held = [host.held() for host, _ in wanted]
     for host, key, level, read in _differing(wanted, held):
@@ -463,21 +463,21 @@ def _bring(
         host.cut(keep)
     if failed:
         raise failed
-    kept = any(host.size() for host, _ in wanted)
+    any_held = any(host.size() for host, _ in wanted)
     for at in range(max(len(layers) for _, layers in wanted)):
         for host, layers in wanted:
             if at == host.size() < len(layers):
                 host.add_layer(layers[at])
-    return kept
+    return any_held
 
 
 def _differing(
     wanted: Wanted, held: Sequence[Held]
 ) -> Iterator[tuple[HostSettings, str, SettingLevel, str]]:
     """Settings that do not read as they are wanted, their levels, and what they read."""
-    for (host, _), found in zip(wanted, held, strict=True):
-        for key, level in host.differing(found.levels).items():
-            yield host, key, level, found.levels[key]
+    for (host, _), held_level in zip(wanted, held, strict=True):
+        for key, level in host.differing(held_level.levels).items():
+            yield host, key, level, held_level.levels[key]
 
 
 @contextmanager
@@ -486,5 +486,5 @@ def _refusal(place: SettingContext, key: str, level: SettingLevel) -> Iterator[N
     try:
         yield
     except (EngineError, ValueError) as error:
-        said = str(error).removeprefix(f"{place.host}: ")
-        raise SettingRefused(f"{place.host}: {key}: {level}: {said}") from error
+        why = str(error).removeprefix(f"{place.host}: ")
+        raise SettingRefused(f"{place.host}: {key}: {level}: {why}") from error

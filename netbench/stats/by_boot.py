@@ -105,8 +105,8 @@ def what_boots_buy(
     each = [f"{count(units, noun)}{f' of each of {kernels} kernels' if kernels > 1 else ''}"]
     share = f"{boots / builds:.3g}"
     each += [f"{share} boot{'s' * (share != '1')} of each build"] if builds > 1 else []
-    told = ", ".join((*each, f"{count(runs_a_boot, 'run')} of each cell a boot"))
+    text = ", ".join((*each, f"{count(runs_a_boot, 'run')} of each cell a boot"))
     enough = f"take {ENOUGH} or more"
     if units == 1 and kernels > 1:
-        return told, f"one boot of each kernel has no interval: {enough} (repeat.boots)"
-    return told, f"two {noun}s prove next to nothing: {enough}" if units == TOO_FEW else ""
+        return text, f"one boot of each kernel has no interval: {enough} (repeat.boots)"
+    return text, f"two {noun}s prove next to nothing: {enough}" if units == TOO_FEW else ""

@@ -227,15 +227,15 @@ def ratio_widths(
         base = baseline_of({key: cell.factors for key, cell in group.items()}, compare)
         if base is None:
             continue
-        mine: dict[str, float] = {}
+        widest: dict[str, float] = {}
         for key in (key for key in group if key != base):
             widths[key] = {
                 metric: float(target.width(mean, fixed=fixed))
                 for metric, mean, fixed, _ in _ratios(group[key], group[base], repeat, order)
                 if mean and mean.n > 1
             }
-            mine |= {metric: max(w, mine.get(metric, w)) for metric, w in widths[key].items()}
-        widths[base] = mine
+            widest |= {metric: max(w, widest.get(metric, w)) for metric, w in widths[key].items()}
+        widths[base] = widest
     return widths
 
 
@@ -243,8 +243,8 @@ def _rounds(cells: Mapping[Key, Standing], compare: Compare | None) -> Rounds:
     """The rounds of boots, as far as the cells show them."""
     by_level: dict[str | None, set[int]] = {}
     for cell in cells.values() if compare else ():
-        mine = by_level.setdefault(cell.factors.get(compare.factor) if compare else None, set())
-        mine |= {cell.boots.get(block, 0) for each in cell.values.values() for block in each}
+        boots = by_level.setdefault(cell.factors.get(compare.factor) if compare else None, set())
+        boots |= {cell.boots.get(block, 0) for each in cell.values.values() for block in each}
     return rounds(by_level.values())
 
 
@@ -291,11 +291,11 @@ def group_closings(
     if base is None or base not in alone or not alone.keys() - {base}:
         by_itself = {k: reason(group[k], a, a.reason == "converged") for k, a in alone.items()}
         return closed | by_itself
-    for key, mine in alone.items():
+    for key, assessments in alone.items():
         if key != base:
             cell = group[key]
-            settled = enough(cell, mine) and _is_settled(cell, group[base], target, order)
-            closed[key] = reason(cell, mine, settled)
+            settled = enough(cell, assessments) and _is_settled(cell, group[base], target, order)
+            closed[key] = reason(cell, assessments, settled)
     compared = {closed[key] for key in alone if key != base}
     if enough(group[base], alone[base]) and all(compared):
         closed[base] = "converged" if compared == {"converged"} else "max"
@@ -324,12 +324,12 @@ def _ratios(
         if (here.values <= 0).any() or (there.values <= 0).any():
             yield metric, None, False, math.inf
             continue
-        unit, found = differences(here, there, repeat.boots, order)
+        unit, logs = differences(here, there, repeat.boots, order)
         fixed = unit in BOOTED
         enough: float = repeat.min - max(mine.lost, base.lost)
         if fixed:  # boots that were not asked for are never enough
             enough = repeat.boots if repeat.boots > 1 else math.inf
         if unit == "build":
             enough = len(set(mine.builds.values()))
-        few = len(found) < 2  # for a deviation
-        yield metric, (means_of if fixed or few else followed)(found), fixed, enough
+        few = len(logs) < 2  # for a deviation
+        yield metric, (means_of if fixed or few else followed)(logs), fixed, enough

@@ -82,9 +82,9 @@ class Comparison:
         """
         if not changes.keys() <= self.__dict__.keys():
             raise TypeError(f"no such field: {sorted(changes.keys() - self.__dict__.keys())}")
-        made = object.__new__(Comparison)
-        made.__dict__.update(self.__dict__, **changes)
-        return made
+        copy = object.__new__(Comparison)
+        copy.__dict__.update(self.__dict__, **changes)
+        return copy
 
     @property
     def lacks_history(self) -> bool:
@@ -169,10 +169,10 @@ def failures_said(failures: Failures, level: str, baseline: str) -> str:
     """`3 of 20 runs of send=splice failed and 1 of 20 of send=write`."""
     f = failures
     counts = ((f.failed, f.runs, level), (f.baseline_failed, f.baseline_runs, baseline))
-    told = (
+    parts = (
         f"{failed} of {count(runs, 'run')} of {name}" for failed, runs, name in counts if failed
     )
-    return f"{' and '.join(told)} failed"
+    return f"{' and '.join(parts)} failed"
 
 
 def _short(c: Comparison) -> str:

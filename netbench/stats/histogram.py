@@ -88,8 +88,8 @@ class Histogram:
         """Mean, quantiles that there are, and the longest, in µs, by the names of metrics."""
         if not self.count:
             return {}
-        found = {name: self.quantile(share) for name, share in QUANTILES.items()}
-        known = {name: value for name, value in found.items() if value is not None}
+        quantiles = {name: self.quantile(share) for name, share in QUANTILES.items()}
+        known = {name: value for name, value in quantiles.items() if value is not None}
         return {
             name: value / 1e3
             for name, value in {"latency": self.sum / self.count, **known, "max": self.most}.items()

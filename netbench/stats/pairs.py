@@ -58,8 +58,8 @@ def differences(mine: Series, base: Series, boots: int, order: Rounds) -> tuple[
     """The unit (`block`, `boot` or `build`) and the log differences, mine less base, one a unit
     that both have. boots: as of `paired`.
     """
-    unit, boot, found, builds = paired(mine, base, boots, order)
-    return (unit, found) if unit == "block" else by_unit(boot, found, builds)
+    unit, boot, logs, builds = paired(mine, base, boots, order)
+    return (unit, logs) if unit == "block" else by_unit(boot, logs, builds)
 
 
 def paired(
@@ -78,8 +78,8 @@ def paired(
             {order[boot]: series.builds[boot] for boot in series.boots & series.builds.keys()}
             for series in both
         ]
-        found = _less(*(_by_round(series, order) for series in both))
-        return "boot", *found, builds[0] if all(builds) else NO_BUILDS
+        series_less = _less(*(_by_round(series, order) for series in both))
+        return "boot", *series_less, builds[0] if all(builds) else NO_BUILDS
     width = 1 + max(int(series.block.max()) for series in both)
     places, logs = _less(*((series.boot * width + series.block, series.logs) for series in both))
     boot = places // width
@@ -98,8 +98,10 @@ def by_unit(boots: Places, values: Numbers, builds: Builds) -> tuple[str, Number
     build, that of its boots' means.
     """
     known, means = _means(boots, values)
-    found = np.array([builds.get(boot, 0) for boot in known.tolist()], dtype=np.int64)
-    return ("build", _means(found, means)[1]) if len(found) and found.all() else ("boot", means)
+    of_boot = np.array([builds.get(boot, 0) for boot in known.tolist()], dtype=np.int64)
+    return (
+        ("build", _means(of_boot, means)[1]) if len(of_boot) and of_boot.all() else ("boot", means)
+    )
 
 
 def _means(units: Places, values: Numbers) -> tuple[Places, Numbers]:

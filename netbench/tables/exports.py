@@ -126,11 +126,11 @@ def openmetrics(results: Sequence[Result], notes: list[str]) -> Iterator[str]:
     histogram of buckets that are eighths of a power of two, the same in all cells; with the start
     of the result's last run. `notes`, errors: as hgrm.
     """
-    found = _of_requests(results, notes)
-    ends = sorted({end for *_, times in found for end in times.eighths()})
+    rows = _of_requests(results, notes)
+    ends = sorted({end for *_, times in rows for end in times.eighths()})
     yield f"# TYPE {FAMILY} histogram\n# UNIT {FAMILY} seconds"
     yield f"# HELP {FAMILY} time from the start of a request to its whole response"
-    for result, (cell, pair), _, times in found:
+    for result, (cell, pair), _, times in rows:
         factors = next(each.factors for each in result.cells if each.cell == cell)
         words = {re.sub(r"\W", "_", factor, flags=re.ASCII): v for factor, v in factors.items()}
         words |= dict(zip(("campaign", "result"), result_id(result), strict=True))
@@ -152,16 +152,16 @@ def _of_requests(
     results: Sequence[Result], notes: list[str]
 ) -> list[tuple[Result, Place, str, Histogram]]:
     """Each cell with histograms, and its own name for a file."""
-    kept, lacking = [], 0
+    timed, lacking = [], 0
     for result, place, rows, own in _placed(results):
         times, without = latencies(result, rows)
         lacking += without
-        kept += [(result, place, own, times)] if times else []
+        timed += [(result, place, own, times)] if times else []
     if lacking:
         notes.append(f"{count(lacking, 'run')} left out, without a histogram in samples/")
-    if not kept:
+    if not timed:
         raise RequestError("export: the results have no requests with histograms in samples/")
-    return kept
+    return timed
 
 
 def _file(text: str) -> str:

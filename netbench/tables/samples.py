@@ -32,10 +32,10 @@ def select_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> str:
     that side's first sample) stream, then GROUP.COUNTER as the kernel gave it; the columns of the
     frame `Results.samples`. Errors: duckdb.Error for a line that is no JSON; ValueError.
     """
-    found = _own(folder, files_inside(folder, "samples/[0-9]*.jsonl"))
-    if not found:
+    copies = _own(folder, files_inside(folder, "samples/[0-9]*.jsonl"))
+    if not copies:
         return NONE
-    files = f"[{', '.join(quoted(glob.escape(str(file))) for file in found)}]"
+    files = f"[{', '.join(quoted(glob.escape(str(file))) for file in copies)}]"
     groups = _groups(connection, files)
     columns = {"side": "VARCHAR", "edge": "VARCHAR", "ns": "BIGINT"}
     for group, types in groups.items():
@@ -77,11 +77,11 @@ def _own(folder: Path, files: Sequence[Path]) -> Sequence[Path]:
     if folder.stat().st_uid == os.geteuid():
         return files
     _copies.append(copies := tempfile.TemporaryDirectory(prefix="netbench-samples-"))
-    made = [Path(copies.name) / file.name for file in files]
-    for file, copy in zip(files, made, strict=True):
+    copied = [Path(copies.name) / file.name for file in files]
+    for file, copy in zip(files, copied, strict=True):
         with copy.open("xb") as target:
             target.writelines(pieces(file, 2))
-    return made
+    return copied
 
 
 def _groups(connection: duckdb.DuckDBPyConnection, files: str) -> dict[str, dict[str, str]]:
@@ -91,12 +91,12 @@ def _groups(connection: duckdb.DuckDBPyConnection, files: str) -> dict[str, dict
     DuckDB's own detection of types has all files open at once, which 60 of them need more memory
     for than there is; the structures of lines are found one line after another.
     """
-    found = connection.execute(
+    shape = connection.execute(
         f"SELECT json_group_structure(json), flatten(list(regexp_extract_all(json, {quoted(LONG)},"
         f" 1))) FROM read_ndjson_objects({files}, maximum_object_size={LONGEST})"
         " WHERE NOT json_exists(json, '$.edge')"
     ).fetchone()
-    structure, long_ones = found or (None, None)
+    structure, long_ones = shape or (None, None)
 
     def sql_type(counter: str, kind: object) -> str:
         if isinstance(kind, list):

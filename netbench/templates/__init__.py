@@ -21,13 +21,13 @@ class Template(NamedTuple):
 
 def templates() -> list[Template]:
     """All of them, in the order of their names."""
-    found = []
+    known = []
     for file in sorted(files(__name__).iterdir(), key=lambda file: file.name):
         if file.name.endswith(".yaml"):
             text = file.read_text(encoding="utf-8")
             keys = yaml.safe_load(text)
-            found.append(Template(keys["name"], keys["about"], text))
-    return found
+            known.append(Template(keys["name"], keys["about"], text))
+    return known
 
 
 def template(name: str) -> Template:

@@ -66,5 +66,5 @@ class Dd(Adaptor):
         copied = int(match["bytes"])
         if copied != transfer.bytes:
             raise ValueError(f"it copied {copied} of {transfer.bytes} bytes: the source is shorter")
-        said = moved(copied, float(match["seconds"]))
-        return Reading(said, {THROUGHPUT: Capture(match[0])})
+        rate = moved(copied, float(match["seconds"]))
+        return Reading(rate, {THROUGHPUT: Capture(match[0])})

@@ -173,9 +173,9 @@ def read(captures: Sequence[tuple[str, str]], *texts: str) -> Reading:
             if metric == THROUGHPUT:
                 tool, by_metric[metric] = _throughput(match[1]), Capture(match[0][:TEXT_MAX])
             else:
-                found = _value(match)
-                each = metric == "transactions" and found.unit in TRANSACTIONS
-                by_metric[metric] = replace(found, unit="1/s") if each else found
+                capture = _value(match)
+                each = metric == "transactions" and capture.unit in TRANSACTIONS
+                by_metric[metric] = replace(capture, unit="1/s") if each else capture
         except ValueError as error:
             raise ValueError(
                 f"{metric}: no number where the pattern matches {shown(match[0])}: {error}"
@@ -237,8 +237,8 @@ def end_of(text: str) -> str:
 def search(patterns: Sequence[str], *texts: str) -> list[Match | None]:
     """Of each pattern the first match in what the texts end with."""
     ends = [end_of(text) for text in texts]
-    found: list[Match | None] = []
+    matches: list[Match | None] = []
     for pattern in patterns:
         match = next(filter(None, (re.search(pattern, end) for end in ends)), None)
-        found.append(match and (match[0], match.groupdict()))
-    return found
+        matches.append(match and (match[0], match.groupdict()))
+    return matches

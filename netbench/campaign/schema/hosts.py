@@ -40,14 +40,14 @@ def _address(value: Plain) -> str:
 
 def _not_of_one_host(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
     """What an address is that data can neither be sent to nor received at; "" for others."""
-    meant = getattr(address, "ipv4_mapped", None) or address
-    if meant.is_unspecified:
+    plain = getattr(address, "ipv4_mapped", None) or address
+    if plain.is_unspecified:
         return "every address of a host: its data port would be open to all networks"
-    if meant.is_multicast:
+    if plain.is_multicast:
         return "a multicast address"
-    if meant == ipaddress.IPv4Address("255.255.255.255"):
+    if plain == ipaddress.IPv4Address("255.255.255.255"):
         return "the broadcast address"
-    if isinstance(meant, ipaddress.IPv6Address) and meant.is_link_local and not meant.scope_id:
+    if isinstance(plain, ipaddress.IPv6Address) and plain.is_link_local and not plain.scope_id:
         return "link-local and names no interface; write one that is valid on all links"
     return ""
 

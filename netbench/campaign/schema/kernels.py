@@ -122,8 +122,8 @@ class KernelKeys(BuildKeys):
         builds = written.pop("builds", 1)
         if isinstance(builds, list):
             each = enumerate((build.written() for build in builds), 1)
-            made = (Kernel(build_name(name, at), **written | keys) for at, keys in each)
-            return Kernel(name, **written, builds=tuple(made))
+            kernels = (Kernel(build_name(name, at), **written | keys) for at, keys in each)
+            return Kernel(name, **written, builds=tuple(kernels))
         written["layouts"] = builds
         if self.git and not self.config:
             written |= {"config": TINY, "fragment": self.fragment or LAB}

@@ -77,11 +77,11 @@ def check_destination(destination: str) -> None:
 
 def _as_words(destination: str) -> list[str]:
     """A destination as arguments of ssh, which takes no IPv6 address in a URI (misc.c)."""
-    found = _IN_BRACKETS.fullmatch(destination)
-    if not found:
+    parts = _IN_BRACKETS.fullmatch(destination)
+    if not parts:
         return ["--", destination]
-    port = ["-p", found["port"]] if found["port"] else []
-    return [*port, "--", f"{found['user'] or ''}{found['host']}"]
+    port = ["-p", parts["port"]] if parts["port"] else []
+    return [*port, "--", f"{parts['user'] or ''}{parts['host']}"]
 
 
 def _ask_ssh(destination: str, config: Path | None) -> dict[str, list[str]]:

@@ -74,7 +74,7 @@ def _about(names: Collection[str], file: Path) -> list[Line]:
         raise HostError(
             f"cannot read the known hosts in {file}: {error.strerror}; check its permissions"
         ) from error
-    found = []
+    matching = []
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         marker = words.pop(0) if words and words[0].startswith("@") else ""
@@ -82,8 +82,8 @@ def _about(names: Collection[str], file: Path) -> list[Line]:
             continue
         with contextlib.suppress(binascii.Error):
             key = base64.b64decode(words[2], validate=True)
-            found.append(Line(file, number, marker, words[0], words[1], key))
-    return found
+            matching.append(Line(file, number, marker, words[0], words[1], key))
+    return matching
 
 
 class KnownHosts:
@@ -123,8 +123,8 @@ class KnownHosts:
                 )
         if any(line.key == key for line in self._known()):
             return
-        if mine := [line for line in self._lines if not line.marker]:
-            self._refuse_other(mine, kind, key)
+        if unmarked := [line for line in self._lines if not line.marker]:
+            self._refuse_other(unmarked, kind, key)
         self._refuse_unknown(kind, key)
 
     def _accept(self, kind: str, key: bytes) -> str:

@@ -94,12 +94,12 @@ class Boots:
         """
         for host in self._hosts:
             host.remember()
-        wanted = self._kernels[kernel].each[(build or 1) - 1] if kernel in self._kernels else None
-        targets = self._prepare(wanted)
+        chosen = self._kernels[kernel].each[(build or 1) - 1] if kernel in self._kernels else None
+        targets = self._prepare(chosen)
         self.number += 1
-        why = self._boot_all(targets, wanted)
+        why = self._boot_all(targets, chosen)
         if not why and (rejected := self._ask(accept)):
-            why = self._boot_again(wanted, accept, rejected)
+            why = self._boot_again(chosen, accept, rejected)
         if why:
             self.give_up(kernel, why)
             raise BootError(why)

@@ -42,8 +42,8 @@ class Command(BootMethod):
     def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
         """Refuses a release that is a word of another kind: the host says it, a command gets it."""
         if not re.fullmatch(RELEASE, original_kernel.release):
-            said = f"its kernel calls itself {original_kernel.release!r}, which is no release"
-            raise BootError(f"{machine.name}: {said}; boot another one first")
+            why = f"its kernel calls itself {original_kernel.release!r}, which is no release"
+            raise BootError(f"{machine.name}: {why}; boot another one first")
         return super().prepare_original(machine, original_kernel)
 
     def reboot(self, machine: Machine, target: Target) -> None:
@@ -69,9 +69,9 @@ class Command(BootMethod):
         except (OSError, subprocess.TimeoutExpired) as error:
             raise BootError(f"{machine.name}: cannot run {argv[0]}: {error}") from error
         if done.returncode:
-            said = complaint(Result(tuple(argv), done.returncode, done.stdout, done.stderr))
+            why = complaint(Result(tuple(argv), done.returncode, done.stdout, done.stderr))
             raise BootError(
-                f"{machine.name}: {' '.join(argv)} failed (exit {done.returncode}): {said}"
+                f"{machine.name}: {' '.join(argv)} failed (exit {done.returncode}): {why}"
             )
 
 

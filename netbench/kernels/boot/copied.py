@@ -118,5 +118,5 @@ def _make_initrd(machine: Machine, folder: str, release: str) -> None:
                 " initramfs-tools, or put an image and its initrd on the host, and name them with"
                 " `image:` and `initrd:`"
             )
-        made = f"{folder}/initrd"
-        machine.run("mkinitramfs", "-o", made, release, seconds=INITRD_SECONDS, root=True)
+        initrd = f"{folder}/initrd"
+        machine.run("mkinitramfs", "-o", initrd, release, seconds=INITRD_SECONDS, root=True)

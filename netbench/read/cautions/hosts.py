@@ -47,8 +47,8 @@ def _bytes(runs: Runs) -> Iterator[tuple[tuple[str, str], np.ndarray]]:
             moved = edges_of(side, "flow", "bytes")[1] + 0 * began
             headers = 40 * edges_of(side, "tcp", f"segments_{to}")[1]  # of IP and TCP
             own = moved if n < 2 else np.nan  # requests have none, but answers
-            told = np.where(np.isnan(moved), headers, own)
-            yield (side.host, f"{way}_bytes"), np.stack([began, told])
+            sent = np.where(np.isnan(moved), headers, own)
+            yield (side.host, f"{way}_bytes"), np.stack([began, sent])
 
 
 @caution(
@@ -78,11 +78,11 @@ def other_way(evidence: Evidence) -> Cautions:
         there = (began <= ends[at]) & (began >= ends[at] - took[at] - WRITTEN)
         sent, saw = float(np.nansum(moved[there])), float(each.sum())
         if sent - saw > sent * max(MISSING, LATE / max(took.sum(), LATE)):
-            told = (
+            evidence_text = (
                 f"it {WAYS[way]} at least {sent / 1e9:.3g} GB, of which {name} saw {saw / sent:.0%}"
             )
             what = f"Not all data of {host} go by {name}, which settings are made on."
-            yield Caution(what, (host,), told)
+            yield Caution(what, (host,), evidence_text)
 
 
 @caution(110, kinds=("facts",), remedy="keep these facts equal, or sweep what changes them")

@@ -32,14 +32,14 @@ def contradicted(evidence: Evidence) -> Cautions:
     """A meter of the whole host counted less CPU time than the measured processes used, which
     cannot be: CPU metrics without a meter's name are by another one.
     """
-    found = evidence.result.contradicted
-    for meter in dict.fromkeys(each.meter for each in found):
-        mine = [each for each in found if each.meter == meter]
-        worst = max(mine, key=lambda each: each.short.mean / each.used)
+    contradictions = evidence.result.contradicted
+    for meter in dict.fromkeys(each.meter for each in contradictions):
+        of_meter = [each for each in contradictions if each.meter == meter]
+        worst = max(of_meter, key=lambda each: each.short.mean / each.used)
         yield Caution(
             f"{meter} counted less CPU time than the processes used, which cannot be: CPU metrics"
             " without a meter's name are by another meter.",
-            evidence.labels((each.cell, each.pair) for each in mine),
+            evidence.labels((each.cell, each.pair) for each in of_meter),
             f"{worst.metric} {worst.counted:.3f} by {meter}, {worst.used:.3f} by {LEAST}:"
             f" {worst.short.mean / worst.used:.1%} short, mean of {worst.short.n} runs",
         )
@@ -85,13 +85,13 @@ def cache(evidence: Evidence) -> Cautions:
             "Part of what was sent came from the page cache, though cache: cold asks for the disk.",
         ),
     ):
-        found = evidence.saw.get(asked, [])
-        if shares := [share for _, of_runs in found for share in of_runs]:
+        by_cell = evidence.saw.get(asked, [])
+        if shares := [share for _, of_runs in by_cell for share in of_runs]:
             least, most = f"{min(shares):.0%}", f"{max(shares):.0%}"
             how_much = f", {least if least == most else f'{least} to {most}'} of the bytes"
             yield Caution(
                 what,
-                evidence.labels(place for place, _ in found),
+                evidence.labels(place for place, _ in by_cell),
                 f"in {count(len(shares), 'run')}{how_much if asked == COLD else ''}",
                 REMEDIES[asked],
             )

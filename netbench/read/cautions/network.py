@@ -51,10 +51,10 @@ def read_back(evidence: Evidence) -> Cautions:
                 kind="buffers",
             )
         else:
-            wanted = asked.removesuffix(OR_DEFAULT)
+            algorithm = asked.removesuffix(OR_DEFAULT)
             why = f"but {asked} was asked"
-            if wanted != asked:
-                why = f"the host's default: {wanted} could not be chosen"
+            if algorithm != asked:
+                why = f"the host's default: {algorithm} could not be chosen"
             yield Caution(
                 f"The {side}'s {name} is {read}, {why}.",
                 where,
@@ -63,9 +63,9 @@ def read_back(evidence: Evidence) -> Cautions:
                 kind="setting",
             )
     moved: dict[tuple[str, tuple[str, ...]], dict[str, set[str]]] = {}
-    for (side, name, place), found in left.items():
-        if len(found) > 1:
-            sides = moved.setdefault((name, tuple(sorted(found))), {})
+    for (side, name, place), values in left.items():
+        if len(values) > 1:
+            sides = moved.setdefault((name, tuple(sorted(values))), {})
             sides.setdefault(side, set()).add(place)
     for (name, reads), sides in moved.items():
         yield Caution(
@@ -123,12 +123,12 @@ def tcp_metrics(evidence: Evidence) -> Cautions:
         host: next(filter(_is_used, entries), None)
         for host, entries in evidence.result.hosts.items()
     }
-    kept = {host: _in_words(entry) for host, entry in first.items() if entry}
-    if kept:
+    by_host = {host: _in_words(entry) for host, entry in first.items() if entry}
+    if by_host:
         yield Caution(
             "What TCP learnt in one run was handed to the connections of the next.",
-            tuple(kept),
-            "; ".join(f"{host}: {words}" for host, words in kept.items()),
+            tuple(by_host),
+            "; ".join(f"{host}: {words}" for host, words in by_host.items()),
         )
 
 

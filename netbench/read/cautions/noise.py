@@ -32,12 +32,12 @@ def noise(evidence: Evidence) -> Cautions:
         blocks = sorted({block for signs in by_name.values() for block in signs})
         on_host = ends.map(lambda names, hosts=hosts: not {*hosts}.isdisjoint(names))
         labelled = int((on_host & runs["block"].isin(blocks)).sum())
-        told = said_of(labelled, "run", "there are labelled, and count")
+        runs_text = said_of(labelled, "run", "there are labelled, and count")
         most_first = sorted(
             by_name.items(), key=lambda each: -max(sign.amount for sign in each[1].values())
         )
         yield Caution(
-            f"{what} on {' and '.join(hosts)} in {_blocks(blocks)}; the {told}.",
+            f"{what} on {' and '.join(hosts)} in {_blocks(blocks)}; the {runs_text}.",
             tuple(sorted(hosts)),
             listed([_moved(name, signs) for name, signs in most_first], COUNTERS_SAID),
             remedy,

@@ -32,19 +32,19 @@ def control(evidence: Evidence) -> Cautions:
     may be none.
     """
     result = evidence.result
-    places, told = [], []
+    places, signs = [], []
     cell_of = {result.levels(each.factors): each.cell for each in result.controls}
     for metric in result.repeat.metrics:
         for c in control_family(result, metric):
             if c.low > 0 and not holds(c):
                 levels = result.levels({**c.context, c.factor: c.baseline})
                 places.append((cell_of[levels], c.pair))
-                told.append(f"{metric} {signed(c.ratio)}%, {signed(c.low)} to {signed(c.high)}%")
-    if told:
+                signs.append(f"{metric} {signed(c.ratio)}%, {signed(c.low)} to {signed(c.high)}%")
+    if signs:
         yield Caution(
             "The baseline differs from itself, measured a second time as a control.",
             evidence.labels(places),
-            "; ".join(told),
+            "; ".join(signs),
         )
 
 

@@ -59,9 +59,9 @@ class Evidence(NamedTuple):
         column = runs[metric].to_numpy(dtype=float) if metric in runs else np.empty(0)
         rows, boots = rows_by_cell(runs) if len(column) else {}, runs["boot"].to_numpy()
         for cell in self.cells:
-            mine = rows.get(cell.place, np.empty(0, dtype=np.int64))
-            if len(mine := mine[~np.isnan(column[mine])]):
-                yield cell, mine, without_boots(column[mine], boots[mine])
+            places = rows.get(cell.place, np.empty(0, dtype=np.int64))
+            if len(places := places[~np.isnan(column[places])]):
+                yield cell, places, without_boots(column[places], boots[places])
 
     def label(self, cell: str, pair: str) -> str:
         """A cell's id, with its pair where there are several."""
@@ -113,8 +113,8 @@ def caution(
     """Mark a function as the `report` of a Rule of its name; its docstring is `about`."""
 
     def mark(report: Callable[[Evidence], Cautions]) -> Callable[[Evidence], Cautions]:
-        said = " ".join((report.__doc__ or "").split())
-        _MARKED.append(Rule(report.__name__, severity, said, remedy, kinds, report, observe))
+        about = " ".join((report.__doc__ or "").split())
+        _MARKED.append(Rule(report.__name__, severity, about, remedy, kinds, report, observe))
         return report
 
     return mark

@@ -181,8 +181,8 @@ def few_requests(evidence: Evidence) -> Cautions:
     runs, lacking = evidence.result.ok, dict[str, pd.DataFrame]()
     for name in (name for name in QUANTILES if name in runs and "transactions" in runs):
         asked = runs[runs["transactions"].notna()]
-        told = asked.groupby(["cell", "pair"], observed=True)[name].transform("count")
-        if len(some := asked[asked[name].isna() & told.gt(0)]):
+        measured = asked.groupby(["cell", "pair"], observed=True)[name].transform("count")
+        if len(some := asked[asked[name].isna() & measured.gt(0)]):
             lacking[name] = some
     if lacking:
         each = ", ".join(f"{name} ({count(len(some), 'run')})" for name, some in lacking.items())
@@ -251,22 +251,22 @@ def rate(evidence: Evidence) -> Cautions:
     rows, paced = rows_by_cell(runs), 0
     sides = [name for name in BOTH if name in runs]
     for c in evidence.cells if sides else ():
-        asked, mine = rate_of(result, c.factors), rows.get(c.place)
-        if asked is None or mine is None:
+        asked, places = rate_of(result, c.factors), rows.get(c.place)
+        if asked is None or places is None:
             continue
-        paced += len(mine)
-        off = np.nan_to_num(runs[sides].to_numpy(dtype=float)[mine] * 1e9 / asked - 1)
-        worst = off[np.arange(len(mine)), np.abs(off).argmax(axis=1)]
-        for run, by in zip(runs["run"].to_numpy()[mine], worst, strict=True):
+        paced += len(places)
+        off = np.nan_to_num(runs[sides].to_numpy(dtype=float)[places] * 1e9 / asked - 1)
+        worst = off[np.arange(len(places)), np.abs(off).argmax(axis=1)]
+        for run, by in zip(runs["run"].to_numpy()[places], worst, strict=True):
             if abs(by) > TOLERANCE:
                 missed.setdefault(c.place, []).append((abs(by), f"run {run}: {by:+.1%}"))
     if missed:
-        told = sorted((each for of_cell in missed.values() for each in of_cell), reverse=True)
+        short = sorted((each for of_cell in missed.values() for each in of_cell), reverse=True)
         yield Caution(
-            f"{said_of(len(told), 'run', 'missed')} the rate by over {TOLERANCE:.0%}, and"
-            f" {'counts' if len(told) == 1 else 'count'} like all others.",
+            f"{said_of(len(short), 'run', 'missed')} the rate by over {TOLERANCE:.0%}, and"
+            f" {'counts' if len(short) == 1 else 'count'} like all others.",
             evidence.labels(missed),
-            f"of {count(paced, 'run')} at a rate; {listed([each for _, each in told], NAMED)}",
+            f"of {count(paced, 'run')} at a rate; {listed([each for _, each in short], NAMED)}",
         )
 
 

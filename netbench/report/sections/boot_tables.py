@@ -65,8 +65,8 @@ def _booted(source: Source) -> Table:
             }
         )
     notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
-    if told := releases(result, filter(None, result.kernels.values())):
-        notes.append(f"{told}.")
+    if kernels := releases(result, filter(None, result.kernels.values())):
+        notes.append(f"{kernels}.")
     return tabled("What was booted", rows, *notes)
 
 
@@ -88,10 +88,10 @@ def _cells(source: Source, metric: str) -> Iterator[_Cell]:
     places = rows_by_cell(runs)
     values, boots = runs[metric].to_numpy(dtype=float), runs["boot"].to_numpy()
     for cell in source.cells:
-        mine = places.get((cell.cell, cell.pair), np.array([], dtype=np.int64))
-        mine = mine[~np.isnan(values[mine])]
-        if len(mine):
-            of_cell, its_boots = values[mine], boots[mine]
+        rows = places.get((cell.cell, cell.pair), np.array([], dtype=np.int64))
+        rows = rows[~np.isnan(values[rows])]
+        if len(rows):
+            of_cell, its_boots = values[rows], boots[rows]
             means = {int(b): float(of_cell[its_boots == b].mean()) for b in np.unique(its_boots)}
             yield _Cell(cell, means, split(of_cell, its_boots))
 
@@ -102,10 +102,10 @@ def _tables(source: Source, metric: str, cells: Sequence[_Cell]) -> Iterator[Tab
     kernels = list(dict.fromkeys(cell.kernel for cell in cells))
     for kernel in kernels:
         title = f"{described.title} by boot" + (f", kernel {kernel}" if kernel else "")
-        mine = [cell for cell in cells if cell.kernel == kernel]
-        numbers = sorted({boot for cell in mine for boot in cell.means})
+        of_kernel = [cell for cell in cells if cell.kernel == kernel]
+        numbers = sorted({boot for cell in of_kernel for boot in cell.means})
         notes = [HOW] if kernel == kernels[-1] else []
-        rows = [_row(source, cell, described.unit, numbers) for cell in mine]
+        rows = [_row(source, cell, described.unit, numbers) for cell in of_kernel]
         yield tabled(title, rows, *notes)
 
 

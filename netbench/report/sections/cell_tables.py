@@ -111,10 +111,10 @@ def matrix(source: Source) -> Section | None:
     """A table for each metric, pair and context of other factors; where a campaign sweeps two
     methods.
     """
-    made = pivots(source.result, source.cells)
+    tables = pivots(source.result, source.cells)
     blocks: list[Block] = []
     for metric in _telling(source):
-        for pivot in made:
+        for pivot in tables:
             if any(metric in cell.intervals for cell in pivot.cells.values()):
                 blocks.append(_pivoted(source, pivot, metric, is_first=not blocks))
     return Section("matrix", "Methods against each other", tuple(blocks)) if blocks else None

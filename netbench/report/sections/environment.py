@@ -113,8 +113,8 @@ def _common(values: Known, several: bool) -> Iterator[Table]:
         rows: list[Row] = []
         for row, names in members.items():
             alone = names == [row] or (len(names) == 1 and not _fact(names[0]).row)
-            told = [_short(n, values[n]) if alone else f"{n} {values[n]}" for n in names]
-            rows.append({**keyed("fact", row), VALUE: "; ".join(told)})
+            facts = [_short(n, values[n]) if alone else f"{n} {values[n]}" for n in names]
+            rows.append({**keyed("fact", row), VALUE: "; ".join(facts)})
         if rows:
             yield tabled(f"{group[0].upper()}{group[1:]}{' (all hosts)' * several}", rows)
 

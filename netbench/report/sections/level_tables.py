@@ -36,15 +36,15 @@ def comparison(source: Source) -> Section | None:
 
 def _noted_once(blocks: Sequence[Block]) -> list[Block]:
     """The blocks; of tables in succession that have the same notes, the last one has them."""
-    kept: list[Block] = []
+    shown: list[Block] = []
     below: tuple[str, ...] = ()
     for block in reversed(blocks):
         if not isinstance(block, Table):
-            kept.append(block)
+            shown.append(block)
             continue
-        kept.append(block._replace(notes=()) if block.notes == below else block)
+        shown.append(block._replace(notes=()) if block.notes == below else block)
         below = block.notes
-    return kept[::-1]
+    return shown[::-1]
 
 
 def table(

@@ -65,7 +65,7 @@ def _how(cells: Sequence[CellProfile]) -> str:
 def _costs(source: Source, cell: CellProfile) -> Table:
     """The layers of a cell, and the functions that cost most in it."""
     costly = sorted(cell.functions, key=lambda name: (-mean(cell.functions[name]), name))[:TOP]
-    told: list[tuple[str, str, Sequence[float]]] = [
+    cost_rows: list[tuple[str, str, Sequence[float]]] = [
         *((layer, "", costs) for layer, costs in cell.layers.items()),
         *((cell.layer_of(each), function_words(each), cell.functions[each]) for each in costly),
         ("total", "", cell.totals),
@@ -76,7 +76,7 @@ def _costs(source: Source, cell: CellProfile) -> Table:
             **keyed("layer function", layer, function),
             cost: signed(mean_interval(costs, confidence)).removeprefix("+"),
         }
-        for layer, function, costs in told
+        for layer, function, costs in cost_rows
     ]
     return tabled(cell_words(source, cell), rows)
 

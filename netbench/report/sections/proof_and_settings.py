@@ -34,13 +34,13 @@ class _Counter:
 
     def row(self) -> Row:
         rule = next((text for flag, text in RULES.items() if flag in self.proof.flags), "")
-        kept = f"{self.runs - self.broken} of {self.runs}" if self.broken else "all"
+        counted = f"{self.runs - self.broken} of {self.runs}" if self.broken else "all"
         return {
             "runs": self.runs,
             "least [per run]": min(self.per_run),
             "most [per run]": max(self.per_run),
             "rule": rule,
-            "kept": kept if rule else None,
+            "kept": counted if rule else None,
             **({"of all [%]": 100 * self.total / self.whole} if self.whole else {}),
         }
 
@@ -119,13 +119,13 @@ def _asked(source: Source) -> Iterator[Table]:
     # Sizes by their number, not by their digits.
     for key in sorted(levels, key=lambda key: (*key[:2], len(key[2]), key[2])):
         level = levels[key]
-        told = _read(level.read)
+        text = _read(level.read)
         if level.after:
-            told += f"; after {count(level.after.total(), 'run')}: {_read(level.after)}"
+            text += f"; after {count(level.after.total(), 'run')}: {_read(level.after)}"
         numbers = {"cells": len(level.places), "runs": level.read.total()}
         name, side, asked = key
         rows.append(
-            {**keyed("setting side", name, side), "asked": asked, **numbers, prose("read"): told}
+            {**keyed("setting side", name, side), "asked": asked, **numbers, prose("read"): text}
         )
     notes = []
     if any(name in BUFFERS for name, _, _ in levels):

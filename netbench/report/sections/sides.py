@@ -42,8 +42,8 @@ OF_PROCESS = {  # what, by counter, and one of the counter in its unit
 
 def _section(key: str, title: str, rows: Iterable[Row], notes: Iterable[str]) -> Section | None:
     """A table of rows; None where there is none."""
-    told = list(rows)
-    return Section(key, title, (tabled("", told, *notes),)) if told else None
+    kept_rows = list(rows)
+    return Section(key, title, (tabled("", kept_rows, *notes),)) if kept_rows else None
 
 
 def _head(name: str) -> str:
@@ -131,22 +131,22 @@ def counters(source: Source) -> Section | None:
     notes = [f"{', '.join(of)}: not counted on {reason}." for reason, of in together.items()]
     title = "counters", "Cycles and energy"
     about = _about([name for name in names if name not in why])
-    made = _section(*title, _by_side(source, names), [*about, *notes])
-    return made or Section(*title, (Prose(tuple(notes)),))
+    section = _section(*title, _by_side(source, names), [*about, *notes])
+    return section or Section(*title, (Prose(tuple(notes)),))
 
 
 def _unread(source: Source) -> Mapping[str, str]:
     """By metric, on which hosts its counters could not be read, and why."""
-    found: dict[str, dict[str, list[str]]] = {}
+    by_counter: dict[str, dict[str, list[str]]] = {}
     for host, entries in source.result.hosts.items():
         unread = {name: why for entry in entries for name, why in entry.unread.items()}
         for row in RATIOS:
             reasons = [unread.get(c) or unread.get(c.partition(".")[0]) for c in row.counters]
             for why in dict.fromkeys(filter(None, reasons)):
-                found.setdefault(row.name, {}).setdefault(why, []).append(host)
+                by_counter.setdefault(row.name, {}).setdefault(why, []).append(host)
     return {
         name: "; on ".join(f"{', '.join(hosts)}: {why}" for why, hosts in by_why.items())
-        for name, by_why in found.items()
+        for name, by_why in by_counter.items()
     }
 
 

@@ -47,8 +47,8 @@ def summary(source: Source) -> Section:
         answers = tuple(_compared(source) if source.comparisons else _overview(source))
     profiled = (f"By profile, {change_sentence(source, d)}" for d in source.profile_differences)
     for more in (knees(source), _others(source), profiled):
-        told = tuple(map(Finding, more))
-        answers += told if len(told) <= SENTENCES else ()
+        findings = tuple(map(Finding, more))
+        answers += findings if len(findings) <= SENTENCES else ()
     if answers:
         blocks.append(Findings(tuple(each.sentence for each in answers), True, answers))
     else:
@@ -70,33 +70,33 @@ def gone_along(source: Source, families: Mapping[str, Sequence[Comparison]]) -> 
     """Of each level that is compared what is compared with it: a sentence."""
     every = [c for family in families.values() for c in family]
     for level in dict.fromkeys(c.level for c in every):
-        mine = [c for c in every if c.level == level]
-        if along := _along(source, mine):
-            yield f"Not {' against '.join(mine[0].names)} alone: {along}."
+        of_level = [c for c in every if c.level == level]
+        if along := _along(source, of_level):
+            yield f"Not {' against '.join(of_level[0].names)} alone: {along}."
 
 
 def _others(source: Source) -> Iterator[str]:
     """The other factors of the sweep: a sentence a level, in the metrics that `repeat` asks for, or
     the first.
     """
-    wanted = [name for name in source.answers if name in source.result.repeat.metrics]
+    closing = [name for name in source.answers if name in source.result.repeat.metrics]
     for families in source.other_answers.values():
-        shown = [families[m] for m in wanted or [*families][:1] if m in families]
+        shown = [families[m] for m in closing or [*families][:1] if m in families]
         for level in dict.fromkeys(c.level for family in shown for c in family):
-            mine = [[c for c in family if c.level == level] for family in shown]
-            told = _level_told(source, [family for family in mine if family])
-            along = _along(source, [c for family in mine for c in family])
-            yield f"{told.removesuffix('.')}; {along}." if along else told
+            of_level = [[c for c in family if c.level == level] for family in shown]
+            sentence_text = _level_told(source, [family for family in of_level if family])
+            along = _along(source, [c for family in of_level for c in family])
+            yield f"{sentence_text.removesuffix('.')}; {along}." if along else sentence_text
 
 
 def _level_told(source: Source, families: Sequence[Sequence[Comparison]]) -> str:
     """One level in several metrics: the least and the greatest change, and the verdicts."""
-    told = [
+    texts = [
         f"{title(family[0].metric, source.result)} {_ends(family, source.several)}"
         f" ({_verdicts(family)})"
         for family in families
     ]
-    return f"{' against '.join(families[0][0].names)}: {'; '.join(told)}."
+    return f"{' against '.join(families[0][0].names)}: {'; '.join(texts)}."
 
 
 def _ends(family: Sequence[Comparison], several: bool) -> str:
@@ -104,15 +104,15 @@ def _ends(family: Sequence[Comparison], several: bool) -> str:
     ranked = sorted((c for c in family if c.ratio > 0), key=lambda c: c.ratio)
     if not ranked:
         return "without a ratio"
-    told = [amount(c.ratio) for c in (ranked[0], ranked[-1])]
-    if told[0] == told[1]:
-        return told[0]
+    amounts = [amount(c.ratio) for c in (ranked[0], ranked[-1])]
+    if amounts[0] == amounts[1]:
+        return amounts[0]
     apart = [name for name in ranked[0].context if len({c.context.get(name) for c in family}) > 1]
     where = (
         [c.pair] * several + [f"{name}={shown(c.context.get(name, ''))}" for name in apart]
         for c in (ranked[0], ranked[-1])
     )
-    return ", ".join(f"{what} with {' '.join(at)}" for what, at in zip(told, where, strict=True))
+    return ", ".join(f"{what} with {' '.join(at)}" for what, at in zip(amounts, where, strict=True))
 
 
 def _along(source: Source, family: Sequence[Comparison]) -> str:
@@ -122,11 +122,11 @@ def _along(source: Source, family: Sequence[Comparison]) -> str:
     """
     went: dict[str, dict[str, None]] = {name: {} for name in family[0].names}
     for c in family:
-        mine, base = (_beside(source, c, level) for level in (c.level, c.baseline))
-        for name, these, others in zip(c.names, (mine, base), (base, mine), strict=True):
+        side, base = (_beside(source, c, level) for level in (c.level, c.baseline))
+        for name, these, others in zip(c.names, (side, base), (base, side), strict=True):
             went[name] |= dict.fromkeys(what for what in these if what not in others)
-    told = (f"with {name} came {listed([*w], NAMED, ', ')}" for name, w in went.items() if w)
-    return ", ".join(told)
+    texts = (f"with {name} came {listed([*w], NAMED, ', ')}" for name, w in went.items() if w)
+    return ", ".join(texts)
 
 
 def _beside(source: Source, c: Comparison, level: str) -> list[str]:
@@ -162,12 +162,12 @@ def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[
     """The comparisons of a metric: each in a sentence, or each level in one."""
     levels = dict.fromkeys(c.level for c in family)
     of_level = ([c for c in family if c.level == level] for level in levels)
-    for mine in ([c] for c in family) if each else of_level:
-        if len(mine) > 1:
-            told = _level_told(source, [mine])
+    for members in ([c] for c in family) if each else of_level:
+        if len(members) > 1:
+            told = _level_told(source, [members])
         else:
-            told = in_context(mine[0], source.several, source.result)
-        yield _finding(source, told, mine, family)
+            told = in_context(members[0], source.several, source.result)
+        yield _finding(source, told, members, family)
 
 
 def _finding(
@@ -182,15 +182,15 @@ def _finding(
         spans.append(Span(" ".join(filter(None, words)), percent(c.ratio), low, high, c.verdict))
     cells = [source.cell_of(c, level) for c in mine for level in (c.level, c.baseline)]
     first, margin = mine[0], percent(1 + (mine[0].margin or 0.0))
-    found = Finding(told, tuple(spans), "%", 0.0, margin, doubts=source.doubts(filter(None, cells)))
+    drawn = Finding(told, tuple(spans), "%", 0.0, margin, doubts=source.doubts(filter(None, cells)))
     if len(mine) > 1:
-        return found
+        return drawn
     of = f"{title(first.metric, source.result)}, {' against '.join(first.names)}"
     known = (cell.intervals.get(first.metric) for cell in cells[::-1] if cell)
     unit = source.result.describe(first.metric).unit
     told = f"{' to '.join(number(each.mean) for each in known if each)} {unit}, n {first.n}"
     place = ", ".join(filter(None, (where(first, source.several, source.apart), told.strip())))
-    return found._replace(head=in_short_of(first, family), of=of, place=place)
+    return drawn._replace(head=in_short_of(first, family), of=of, place=place)
 
 
 def _overview(source: Source) -> Iterator[Finding]:
@@ -198,13 +198,13 @@ def _overview(source: Source) -> Iterator[Finding]:
     told from the highest. Throughput in each of several matrices, which have other bytes to move.
     """
     fixed = source.offered and not offered.free(source.result, source.cells)
-    made, curves = pivots(source.result, source.cells), source.load_curves
+    tables, curves = pivots(source.result, source.cells), source.load_curves
     for metric in source.metrics:
         if (metric == offered.METRIC and fixed) or source.repeats_cpu(metric):
             continue
         what = title(metric, source.result)
-        if metric == offered.METRIC and 1 < len(made) <= SENTENCES:
-            for pivot in made:
+        if metric == offered.METRIC and 1 < len(tables) <= SENTENCES:
+            for pivot in tables:
                 written = pivot.where(source.several)
                 written += [f"tool={NO_TOOL}"] * (pivot.context.get("tool") == NO_TOOL)
                 where = ", ".join(written)
@@ -243,8 +243,8 @@ def _extremes(
     (low, _), (high, _) = ends = ranked[0], ranked[-1]
     least, most = (cell.intervals[metric] for _, cell in ends)
     if len(ranked) == 1:
-        told = f"{what}: {words(most)} {unit}."
-        yield Finding(told, _spans(ranked, metric), unit, doubts=source.doubts([ranked[0][1]]))
+        line = f"{what}: {words(most)} {unit}."
+        yield Finding(line, _spans(ranked, metric), unit, doubts=source.doubts([ranked[0][1]]))
         return
     near = [name for name, cell in ranked[-2::-1] if cell.intervals[metric].high >= most.low]
     apart = f", not told apart from {listed(near, NAMED)}" if near else ""
