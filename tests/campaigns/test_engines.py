@@ -112,6 +112,7 @@ def expected(text: str, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[
 @pytest.mark.skipif(not shutil.which("parallel"), reason="needs the Debian package parallel")
 def test_the_recipe_of_gnu_parallel(folder: Path, expected: list[tuple[Any, ...]]) -> None:
     (folder / "part.sh").write_text(recipe("# part.sh"))
+    assert recipe("# part.sh").count("    exec ") == 2, "signals to the shell reach the controller"
     environ = {**os.environ, "HOME": str(folder)}  # where parallel asks to be cited
     argv = ["sh", "-ec", recipe("parallel --termseq")]
     done = subprocess.run(
