@@ -58,9 +58,7 @@ static void keep_pace(struct nb_flow *flow, int until)
 {
 	uint64_t due = due_time(flow);
 
-	for (uint64_t now = nb_now();
-	     now < due && atomic_load_explicit(&flow->control->stop, memory_order_relaxed) < until;
-	     now = nb_now())
+	for (uint64_t now; (now = nb_now()) < due && atomic_load(&flow->control->stop) < until;)
 		nb_sleep_until(due, now);
 }
 

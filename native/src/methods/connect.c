@@ -156,9 +156,8 @@ static int begin_client(struct nb_flow *flow)
 	}
 	nb_address_parse(&state->to, flow->job->address, ntohs(port));
 	nb_address_parse(&state->from, flow->job->local_address, 0);
-	nb_arrivals_begin(&state->arrivals, flow, flow->job->extra[RATE],
-			  flow->job->extra[ARRIVALS]);
-	return 0;
+	return nb_arrivals_begin(&state->arrivals, flow, flow->job->extra[RATE],
+				 flow->job->extra[ARRIVALS]);
 }
 
 static ssize_t transact(struct nb_flow *flow, int fd)

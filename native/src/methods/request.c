@@ -163,8 +163,8 @@ static int begin_client(struct nb_flow *flow)
 {
 	struct client *client = flow->state;
 
-	nb_arrivals_begin(&client->arrivals, flow, option(flow, RATE), option(flow, ARRIVALS));
-	return 0;
+	return nb_arrivals_begin(&client->arrivals, flow, option(flow, RATE),
+				 option(flow, ARRIVALS));
 }
 
 static void count(struct nb_flow *flow, struct client *client, uint64_t now)

@@ -30,13 +30,16 @@ static inline uint64_t nb_scattered(uint64_t number)
 static inline size_t nb_size_of(const struct nb_flow *flow, int response, int64_t ahead)
 {
 	const uint64_t *sizes = response ? flow->job->responses : flow->job->requests;
-	uint64_t number = atomic_load_explicit(&flow->proof[0], memory_order_relaxed);
-	uint64_t drawn = 2 * (number + (uint64_t)ahead) + (uint64_t)response, i = 1;
+	uint64_t i = 1, drawn;
 
-	if (sizes[0] > 1)
-		drawn += nb_scattered(flow->job->seed * NB_STREAMS_MAX + flow->index);
-	while (i < sizes[0] && nb_scattered(drawn) >> 32 >= sizes[i] >> NB_SIZE_BITS)
-		i++;
+	if (sizes[0] > 1) {
+		drawn = atomic_load_explicit(&flow->proof[0], memory_order_relaxed) +
+			(uint64_t)ahead;
+		drawn = 2 * drawn + (uint64_t)response +
+			nb_scattered(flow->job->seed * NB_STREAMS_MAX + flow->index);
+		while (i < sizes[0] && nb_scattered(drawn) >> 32 >= sizes[i] >> NB_SIZE_BITS)
+			i++;
+	}
 	return sizes[i] & NB_SIZE_MASK ? sizes[i] & NB_SIZE_MASK : 1;
 }
 
@@ -92,19 +95,20 @@ static inline uint64_t nb_gap(struct nb_arrivals *arrivals)
 
 /* In the thread of the connection: sleeps of an open loop end when they should (prctl(2)), and
  * fixed arrivals of the connections are spread over the interval. */
-static inline void nb_arrivals_begin(struct nb_arrivals *arrivals, const struct nb_flow *flow,
-				     uint64_t rate, uint64_t at_random)
+static inline int nb_arrivals_begin(struct nb_arrivals *arrivals, const struct nb_flow *flow,
+				    uint64_t rate, uint64_t at_random)
 {
 	uint64_t streams = flow->job->streams, seed = flow->job->seed * NB_STREAMS_MAX;
 
 	if (!rate)
-		return;
+		return 0;
 	prctl(PR_SET_TIMERSLACK, 1);
 	arrivals->interval = (double)streams * 1e9 / (double)rate;
 	arrivals->random = at_random ? nb_scattered(seed + flow->index) : 0;
 	arrivals->due = nb_now() + (arrivals->random
 					    ? nb_gap(arrivals)
 					    : (uint64_t)arrivals->interval * flow->index / streams);
+	return 0;
 }
 
 static inline int nb_fail_unmet(struct nb_flow *flow)
@@ -153,8 +157,7 @@ static inline void nb_request_end(const struct nb_arrivals *arrivals, struct nb_
 }
 
 /* Take what has arrived of a message of `size`, of which *got bytes had before; *got is 0 once it
- * is whole. How many bytes, or <0: they are not those of the other side's buffer, and are verified.
- */
+ * is whole. How many bytes, or <0: verified, and not those of the other side's buffer. */
 static inline ssize_t nb_take_message(struct nb_flow *flow, const unsigned char *bytes,
 				      size_t length, size_t *got, size_t size)
 {
