@@ -51,6 +51,9 @@ def replacing(
     """A name to write to, whose file is at `file` in the end, as `whole` does that. Errors:
     PlaceError with `remedy`.
     """
+    own = ("records.jsonl", "plan.json", "facts.json", "journal.jsonl", "campaign.yaml")
+    if file.name in own and (file.parent / own[0]).exists():
+        raise PlaceError(f"cannot write {file}: it is a result's own; {remedy}")
     try:
         with whole(file, 0o755 if make_folder else 0) as draft:
             yield Path(f"/proc/self/fd/{draft}")

@@ -50,13 +50,11 @@ def releases(result: Result, kernels: Iterable[str]) -> str:
     """What each of the kernels that were booted calls itself: `old: Linux 6.1.9, new: Linux
     6.12.4`; "" where netbench booted none.
     """
-    names_of: dict[str, dict[str, None]] = {kernel: {} for kernel in kernels}
+    named: dict[str, dict[str, None]] = {kernel: {} for kernel in kernels}
     for entry in (entry for entries in result.hosts.values() for entry in entries):
-        if entry.on in names_of and entry.facts.get("kernel"):
-            names_of[entry.on][f"Linux {entry.facts['kernel']}"] = None
-    return ", ".join(
-        f"{level}: {' and '.join(names)}" for level, names in names_of.items() if names
-    )
+        if entry.on in named and entry.facts.get("kernel"):
+            named[entry.on][f"Linux {entry.facts['kernel']}"] = None
+    return ", ".join(f"{level}: {' and '.join(names)}" for level, names in named.items() if names)
 
 
 def fixed(result: Result) -> str:

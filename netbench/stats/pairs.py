@@ -98,10 +98,8 @@ def by_unit(boots: Places, values: Numbers, builds: Builds) -> tuple[str, Number
     build, that of its boots' means.
     """
     known, means = _means(boots, values)
-    of_boot = np.array([builds.get(boot, 0) for boot in known.tolist()], dtype=np.int64)
-    return (
-        ("build", _means(of_boot, means)[1]) if len(of_boot) and of_boot.all() else ("boot", means)
-    )
+    built = np.array([builds.get(boot, 0) for boot in known.tolist()], dtype=np.int64)
+    return ("build", _means(built, means)[1]) if len(built) and built.all() else ("boot", means)
 
 
 def _means(units: Places, values: Numbers) -> tuple[Places, Numbers]:

@@ -207,7 +207,10 @@ def test_what_is_no_file_stays(tmp_path: Path, kind: int) -> None:
     assert [stat.S_IFMT(each.lstat().st_mode) for each in tmp_path.iterdir()] == [kind]
 
 
-def test_a_folder_is_no_place(tmp_path: Path) -> None:
+def test_a_folder_is_no_place_nor_a_file_of_a_result(tmp_path: Path) -> None:
     with pytest.raises(PlaceError, match="Is a directory; choose another place"):
         write(tmp_path, "x")
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "records.jsonl").touch()
+    with pytest.raises(PlaceError, match="it is a result's own; choose another place"):
+        write(tmp_path / "plan.json", "x")
