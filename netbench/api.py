@@ -8,6 +8,7 @@ plots.
 from __future__ import annotations
 
 import json
+import os.path
 import re
 import shutil
 import tempfile
@@ -17,13 +18,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from netbench.base.errors import (
-    NetbenchError,
-    ReportError,
-    RequestError,
-    StoreError,
-    unreadable,
-)
+from netbench.base.errors import NetbenchError, ReportError, RequestError, StoreError, unreadable
 from netbench.base.names import PROGRAM, shell_word
 from netbench.base.whole_file import replacing
 from netbench.model import Campaign
@@ -189,7 +184,7 @@ def _pinned(campaign: Campaign) -> Campaign:
     """
     from netbench.campaign import changed
 
-    file = Path(next(iter(campaign.hosts.values())).ssh_config or "/").expanduser()
+    file = Path(os.path.expanduser(next(iter(campaign.hosts.values())).ssh_config or "/"))
     if not file.is_absolute():
         campaign = changed(campaign, {"ssh_config": json.dumps(str(file.absolute()))})
     if not _is_built(campaign):
@@ -392,7 +387,7 @@ def transfer(
         if results is None:
             end.callback(shutil.rmtree, folder, ignore_errors=True)
         with _transfer_cell(asked) as (one_cell, channels):
-            conclusion = conductor.start(one_cell, folder, channels=channels, seconds=seconds)
+            conclusion = conductor.start(_pinned(one_cell), folder, None, channels, seconds)
         if conclusion.why == "interrupted":
             raise KeyboardInterrupt
         result = load(conclusion.path)

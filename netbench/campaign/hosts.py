@@ -4,6 +4,7 @@ names. Whoever reads the tree after it needs neither.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -55,7 +56,7 @@ def _inventory(hosts: Table, problems: Problems) -> Inventory:
         message = f"expected the path of an inventory, got {describe(plain(written))}"
         problems.add((HOSTS, FROM), message)
         return nothing
-    path = Path(written.text or "").expanduser()
+    path = Path(os.path.expanduser(written.text or ""))
     if not written.origin:  # on the command line it is as every path there
         path = Path(problems.source).parent / path
     inventory = read_inventory(path)

@@ -65,8 +65,9 @@ set -- "$@" "/var/tmp/netbench-$user" "/tmp/netbench-$user" "/dev/shm/netbench-$
 digest() {
   line=$(sha256sum < "$1") && echo "${line%% *}"
 }
-own() {
-  [ -d "$1" ] && [ ! -L "$1" ] && (cd -P "$1" && [ -O . ] && pwd -P)
+own() {  # one look: in a shared folder it may become a link to another between two
+  (cd -P "$1" && [ -O . ] && folder=$(cd -P "${1%/*}" && pwd -P)/${1##*/} &&
+    [ "$(pwd -P)" = "$folder" ] && echo "$folder") 2>/dev/null
 }
 runs() {
   why=$("$1" mover </dev/null 2>&1 >/dev/null)

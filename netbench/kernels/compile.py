@@ -148,7 +148,7 @@ def _compiler(kernel: Kernel) -> str:
 
 def _read(kernel: Kernel, key: str, path: str) -> bytes:
     try:
-        return Path(path).expanduser().read_bytes()
+        return Path(os.path.expanduser(path)).read_bytes()
     except OSError as error:
         raise RequestError(
             f"kernel {kernel.name}: cannot read {path}: {error.strerror}; correct `{key}:`"

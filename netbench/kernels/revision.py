@@ -51,7 +51,7 @@ def repository(kernel: Kernel) -> Path:
     """The folder with a repository's objects, the same for all of its worktrees. Errors:
     RequestError.
     """
-    place = Path(kernel.git).expanduser()
+    place = Path(os.path.expanduser(kernel.git))
     done = _git(kernel, place, *_WHERE)
     if "dubious ownership" in done.stderr:
         raise RequestError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import stat
@@ -56,7 +57,7 @@ def locate(kernel: Kernel) -> Path:
     if kernel.deb:
         return _file(kernel, "deb", kernel.deb)
     if kernel.tree:
-        return _output(kernel, Path(kernel.tree).expanduser())
+        return _output(kernel, Path(os.path.expanduser(kernel.tree)))
     if kernel.image:
         return _file(kernel, "image", kernel.image)
     raise RequestError(f"kernel {kernel.name}: expected deb, tree or image, a file of this machine")
@@ -147,7 +148,7 @@ def image_release(image: Path, name: str = "") -> str:
 
 
 def _file(kernel: Kernel, key: str, path: str) -> Path:
-    place = Path(path).expanduser()
+    place = Path(os.path.expanduser(path))
     if not place.is_file():
         raise RequestError(
             f"kernel {kernel.name}: {place} does not exist on this machine; correct `{key}:`"

@@ -4,6 +4,7 @@ campaign changes hosts, a helper. They are started when first needed, alive unti
 
 from __future__ import annotations
 
+import os.path
 import resource
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -45,7 +46,8 @@ def open_channel(host: Host) -> Channel:
     return SshChannel(
         host.name,
         host.ssh,
-        ssh_config=Path(host.ssh_config).expanduser() if host.ssh_config else None,
+        # one of an account that is not here is missed by ssh, by its name
+        ssh_config=Path(os.path.expanduser(host.ssh_config)) if host.ssh_config else None,
     )
 
 

@@ -132,7 +132,7 @@ def _expand(text: str, tokens: Mapping[str, str]) -> str:
 
 def _path(text: str, tokens: Mapping[str, str]) -> Path:
     plain = _VARIABLE.sub(lambda match: os.environ.get(match[1], ""), _expand(text, tokens))
-    return Path(plain).expanduser()
+    return Path(os.path.expanduser(plain))
 
 
 def _files(text: str) -> list[str]:
