@@ -170,19 +170,19 @@ static int get_undone(const struct nb_target *target, FILE *text, struct nb_erro
 	return status;
 }
 
-/* Whether a log was begun, no more, and who did it is gone. */
-static int is_stale(int folder, const char *name)
+/* Whether who wrote a log is gone; one that was begun, no more, is removed. */
+static int is_left(int folder, const char *name)
 {
 	int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	int32_t entries[BATCH];
-	int stale = fd >= 0 && read_from(fd, 0, entries) <= 1 && !is_locked(fd, 0);
+	int lives = fd >= 0 && is_locked(fd, 0), begun = fd >= 0 && read_from(fd, 0, entries) <= 1;
 
 	if (fd >= 0)
 		close(fd);
-	return stale;
+	return !lives && (!begun || unlinkat(folder, name, 0));
 }
 
-/* How many logs an account has, "undone-UID-CAMPAIGN", once stale ones are removed. */
+/* How many logs an account has left, "undone-UID-CAMPAIGN". */
 static size_t keep_logs(int folder, const char *name)
 {
 	size_t own = strlen(name) - 32, logs = 0;
@@ -191,8 +191,7 @@ static size_t keep_logs(int folder, const char *name)
 	const struct dirent *entry;
 
 	while (listed && (entry = readdir(listed)))
-		logs += !strncmp(entry->d_name, name, own) &&
-			(!is_stale(folder, entry->d_name) || unlinkat(folder, entry->d_name, 0));
+		logs += !strncmp(entry->d_name, name, own) && is_left(folder, entry->d_name);
 	if (listed)
 		closedir(listed);
 	return logs;
