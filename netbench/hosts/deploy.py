@@ -65,8 +65,9 @@ set -- "$@" "/var/tmp/netbench-$user" "/tmp/netbench-$user" "/dev/shm/netbench-$
 digest() {
   line=$(sha256sum < "$1") && echo "${line%% *}"
 }
-own() {  # one look: in a shared folder it may become a link to another between two
+own() {  # one look: in a shared folder it may become a link, or another user's mount
   (cd -P "$1" && [ -O . ] && folder=$(cd -P "${1%/*}" && pwd -P)/${1##*/} &&
+    case $(cat /proc/self/mounts) in *" $folder fuse"*) false;; esac &&
     [ "$(pwd -P)" = "$folder" ] && echo "$folder") 2>/dev/null
 }
 runs() {

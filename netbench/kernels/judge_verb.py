@@ -61,11 +61,7 @@ def _before(wanted: Campaign, written: Written, file: Path) -> Iterator[str]:
     yield f"{file}: {count(len(wanted.cells), 'cell')}; {again}"
     if written.dropped:
         yield f"there is no time for {listed(written.dropped, 4)}"
-    shown, _ = what_boots_buy(
-        repeat.boots,
-        Plan(wanted).blocks_a_boot,
-        kernels=len(wanted.kernels),
-    )
+    shown, _ = what_boots_buy(repeat.boots, Plan(wanted).blocks_a_boot, kernels=len(wanted.kernels))
     yield f"{shown}: {format_duration(round(written.seconds))} once both kernels are built"
     yield (
         f"what this can show in {POWER:.0%} of the cases: a change of {written.shown:.1%}, where"

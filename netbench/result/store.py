@@ -141,7 +141,8 @@ class Store:
                 self.state.lock(self.path)
             hold(self.path, open_folder(self.path))
             self._records = open_inside(self._lines.path, flags=os.O_RDWR)
-            campaign_state.lock_file(self._records, self.path)
+            with suppress(*[StoreError] * bool(self.state)):  # other readers can lock it, too
+                campaign_state.lock_file(self._records, self.path)
             for lines in (self._lines, self._noise, self._profiles):
                 if lines.path.exists():
                     lines.cut_unfinished()

@@ -16,15 +16,7 @@ import pytest
 
 from netbench.engine.binding import Edge
 from netbench.engine.own_engine import local
-from tests.support.engine_pair import (
-    MS,
-    Options,
-    Pair,
-    Side,
-    covering,
-    data_methods,
-    open_pair,
-)
+from tests.support.engine_pair import MS, Options, Pair, Side, covering, data_methods, open_pair
 from tests.support.hooks import dynamic_worker, hook
 
 RUNS = 5

@@ -24,15 +24,7 @@ from netbench.engine.connection import Connection
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalProcess
-from tests.support.engine_pair import (
-    HELPER,
-    MOVER,
-    MS,
-    PATIENCE,
-    Pair,
-    Side,
-    scheduled_ns,
-)
+from tests.support.engine_pair import HELPER, MOVER, MS, PATIENCE, Pair, Side, scheduled_ns
 from tests.support.local import loopback_mtu, out
 
 HEADER = struct.Struct("=IHH")

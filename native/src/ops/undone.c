@@ -22,7 +22,7 @@
 static const char OPERATION[] = "undone";
 
 enum { UNDONE = INT32_MIN, FAILED, CHANGES = 1 << 20, BATCH = 1024 };
-enum { LOGS = 4 }; /* of an account that is not root, 4 MiB each: /run is root's */
+enum { LOGS = 16 }; /* of an account that is not root, 4 MiB each: /run is root's */
 /* Where the byte is that a process which may hold something keeps locked (F_OFD_SETLK,
  * fcntl_locking(2)) as long as it lives, by its pid. */
 static const off_t LIVES = (off_t)1 << 40;
@@ -170,8 +170,9 @@ static int get_undone(const struct nb_target *target, FILE *text, struct nb_erro
 	return status;
 }
 
-/* Whether who wrote a log is gone; one that was begun, no more, is removed. */
-static int is_left(int folder, const char *name)
+/* Whether who wrote a log is gone; one that was begun, no more, is removed, and each where there is
+ * no room for `more`: `restore` then puts all of that campaign back. */
+static int is_left(int folder, const char *name, int more)
 {
 	int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	int32_t entries[BATCH];
@@ -179,11 +180,11 @@ static int is_left(int folder, const char *name)
 
 	if (fd >= 0)
 		close(fd);
-	return !lives && (!begun || unlinkat(folder, name, 0));
+	return !lives && (!(begun || more) || unlinkat(folder, name, 0));
 }
 
 /* How many logs an account has left, "undone-UID-CAMPAIGN". */
-static size_t keep_logs(int folder, const char *name)
+static size_t keep_logs(int folder, const char *name, int more)
 {
 	size_t own = strlen(name) - 32, logs = 0;
 	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -191,7 +192,7 @@ static size_t keep_logs(int folder, const char *name)
 	const struct dirent *entry;
 
 	while (listed && (entry = readdir(listed)))
-		logs += !strncmp(entry->d_name, name, own) && is_left(folder, entry->d_name);
+		logs += !strncmp(entry->d_name, name, own) && is_left(folder, entry->d_name, more);
 	if (listed)
 		closedir(listed);
 	return logs;
@@ -211,12 +212,9 @@ static int set_undone(const struct nb_target *target, const char *value, struct 
 	if (ends)
 		status = unlinkat(folder, name, 0) && errno != ENOENT ? fail_log(error) : 0;
 	else if (nb_client_account() && faccessat(folder, name, F_OK, 0) &&
-		 keep_logs(folder, name) >= LOGS)
-		status = nb_fail(error, NB_ERR_REQUEST, OPERATION,
-				 "end them by `restore`, or let root remove their files in "
-				 "/run/netbench/locks on that host",
-				 "%d campaigns of this account have left something changed", LOGS);
-	else if ((fd = nb_lock_open(name, O_CREAT)) < 0)
+		 keep_logs(folder, name, 0) >= LOGS)
+		keep_logs(folder, name, 1);
+	if (!status && !ends && (fd = nb_lock_open(name, O_CREAT)) < 0)
 		status = fail_log(error);
 	if (log_file >= 0)
 		close(log_file);
