@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
             raise RequestError("restore: --all is of all campaigns; leave the result out")
         say("\n".join(api.restore(options.result)) or "nothing is left to put back")
         return 0
-    left, failed = api.left_changed(), list[Exception]()
+    left, failed = api.left_changed(), []
     for identity, (about, *lines) in left.items():
         brief = [textwrap.shorten(line, BRIEF, placeholder=" ...") for line in lines]
         say("\n  ".join([f"{identity} {about}", *brief]))
@@ -29,12 +29,11 @@ def run(options: argparse.Namespace) -> int:
             try:
                 say("\n".join(api.restore(Path(identity))))
             except (NetbenchError, OSError) as error:  # the others can still be put back
-                failed.append(error)
+                failed.append(str(error))
     if failed:
         folder = campaign_state.state_folder() / "campaigns" / "ID"
         end = f"a campaign whose hosts are no more is forgotten by removing {folder}"
-        lost = any(isinstance(error, HostError) for error in failed)
-        raise HostError("\n".join([*map(str, failed), *[end] * lost]))
+        raise HostError("\n".join([*failed, end]))
     if not left:
         say("nothing is left to put back")
     elif not options.all:

@@ -6,11 +6,12 @@ import contextlib
 import random
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from netbench import api, campaign
-from netbench.base.errors import RequestError
+from netbench.base.errors import PlaceError, RequestError
 from netbench.fleet.parts import parse_part, part_of, split
 from netbench.model import Campaign
 from netbench.plan.plan import Plan, Run
@@ -110,6 +111,15 @@ def test_a_part_holds_from_any_folder(tmp_path: Path) -> None:
         begun = api._pinned(part)
     assert (begun.part, begun.pairs, [*begun.hosts]) == (part.part, part.pairs, [*part.hosts])
     assert {host.ssh_config for host in begun.hosts.values()} == {f"{tmp_path}/my/config"}
+
+
+def test_a_transfer_holds_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    started = Mock(side_effect=PlaceError("enough"))
+    monkeypatch.setattr("netbench.run.conductor.start", started)
+    with pytest.raises(PlaceError):
+        api.transfer("hosts={here: {ssh: h, address: 127.0.0.1}}", "ssh_config=./sc")
+    assert started.call_args.args[0].hosts["here"].ssh_config == f"{tmp_path}/sc"
 
 
 def test_pairs_that_share_a_link_are_in_one_part() -> None:
