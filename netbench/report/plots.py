@@ -34,8 +34,9 @@ from netbench.report.source import Source
 from netbench.stats.intervals import Interval, mean_interval
 from netbench.stats.words import percent
 
-# Importing reads the `matplotlibrc` of the working directory, which may be anybody's, or a pipe.
-with chdir("/") if os.path.lexists("matplotlibrc") else nullcontext():
+# Importing reads the `matplotlibrc` of the working directory, which may be anybody's, or a pipe,
+# made at this moment. A folder that was removed, or may not be entered, has none.
+with chdir("/") if os.access(".", os.X_OK) and os.stat(".").st_nlink else nullcontext():
     import matplotlib as mpl
     from matplotlib import style
     from matplotlib.axes import Axes as Axes  # others name the type through this file

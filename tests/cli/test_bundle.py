@@ -121,10 +121,7 @@ def test_a_wrong_request_ends_with_2(
     assert told in done.stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("R", "F", "--benchstat"), ("--benchstat", "R", "F")],
-)
+@pytest.mark.parametrize("words", [("R", "F", "--benchstat"), ("--benchstat", "R", "F")])
 def test_a_form_s_option_may_be_anywhere(
     made_of_tables: Path, tmp_path: Path, words: tuple[str, ...]
 ) -> None:

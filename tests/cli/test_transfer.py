@@ -75,10 +75,7 @@ SHORT = "duration=50ms warmup=10ms".split()
         ),
         ("--cpus_allowed 0-1 --ioengine net", ["the key pin", PLAIN]),
         ("-H h -t TCP_RR -- -r 1,2k", ["the host: h", SIZED, "request=1 response=2KB"]),
-        (
-            "-t TCP_CRR -l -9",
-            ["mode=crr request=1 response=1", "requests=9"],
-        ),
+        ("-t TCP_CRR -l -9", ["mode=crr request=1 response=1", "requests=9"]),
         ("-t omni -N -s 2 -- -d RR -T tcp", [PLAIN, NONE, NONE, "request=1 response=1", PLAIN]),
         ("-t TCP_SENDFILE -F f,g", ["send=sendfile", "source=f"]),
         ("-t TCP_STREAM -F f -- -D -m 1", [PLAIN, NONE, "nodelay=true", "chunk=1"]),

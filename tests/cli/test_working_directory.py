@@ -102,3 +102,15 @@ def test_a_style_of_drawings_in_the_working_directory_changes_no_report(tmp_path
         subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
         pages.append((tmp_path / "o.html").read_text())
     assert pages[0] == pages[1] == pages[2]
+
+
+LATE = """import os, sys
+class Attacker:
+    def find_spec(name, *_): name == "matplotlib" and os.mkfifo(sys.argv[1])
+sys.meta_path.insert(0, Attacker)
+import netbench.report.plots"""
+
+
+def test_a_style_that_comes_with_the_import_is_not_read(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", LATE, str(tmp_path / "matplotlibrc")]
+    subprocess.run(argv, cwd=tmp_path, check=True, timeout=60)

@@ -44,9 +44,7 @@ def phase_changes(texts: Mapping[Path, str]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def test_no_file_depends_on_itself_through_others(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_no_file_depends_on_itself_through_others(tmp_path_factory: pytest.TempPathFactory) -> None:
     texts = files()
     edges: dict[str, set[str]] = {node(path): set() for path in texts}
     for path, text in texts.items():

@@ -254,10 +254,7 @@ SHELLS = {
         f"{SHELL}yes netbench:send",
         "could not be started|did not answer|not read its input",
     ),
-    "one byte a second": (
-        f"{SHELL}while :; do printf x; sleep 1; done",
-        "did not answer in time",
-    ),
+    "one byte a second": (f"{SHELL}while :; do printf x; sleep 1; done", "did not answer in time"),
     "noise on standard error": (f"{SHELL}yes noise >&2", "did not answer in time"),
     "the end": ("exit 0", "ran no command"),
     "ready, and no worker": (f"{SHELL}echo netbench:ready; yes", "not netbench's protocol"),

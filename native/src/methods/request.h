@@ -114,7 +114,7 @@ static inline int nb_arrivals_begin(struct nb_arrivals *arrivals, const struct n
 static inline int nb_fail_unmet(struct nb_flow *flow)
 {
 	return nb_fail(&flow->error, NB_ERR_SYSTEM, "open loop",
-		       "ask for a lower rate, more connections or a greater depth",
+		       "ask for a lower rate, or for more connections",
 		       "requests that were due in the window could not be sent within %d s after "
 		       "it: the rate cannot be met",
 		       NB_OWED_SECONDS);
