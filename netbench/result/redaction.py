@@ -275,7 +275,8 @@ def _rewritten(redaction: Redaction, file: Path) -> Iterator[str]:
     elif file.suffix == ".json":
         yield json.dumps(_rewritten_json(redaction, read_whole(file), str(file)), indent=1)
     else:
-        yield redaction.text(read_whole(file).decode("utf-8", "replace"))
+        text = redaction.text(read_whole(file).decode("utf-8", "replace"))
+        yield re.sub(r"\A(# effective campaign of:).*", rf"\1 {REDACTED}", text)  # has each --set
 
 
 def _rewritten_json(redaction: Redaction, raw: bytes, where: str) -> Any:

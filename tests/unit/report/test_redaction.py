@@ -64,7 +64,8 @@ def result(tmp_path: Path) -> Path:
         compare={"factor": "send", "baseline": "readwrite"},
     ).write(tmp_path / "bulk" / "20260301T000000Z-abc123")
     text = yaml.safe_dump({"netbench": 1, "name": "synthetic", "hosts": HOSTS})
-    (made / "campaign.yaml").write_text(f"# --set ssh_config=/hid\nssh_config: /hid\n{text}")
+    head = "# effective campaign of: --set ssh_config=acme\n# --set ssh_config=/hid\n"
+    (made / "campaign.yaml").write_text(f"{head}ssh_config: /hid\n{text}")
     (made / "log.txt").write_text("dtn01: alice logged in\n")
     journal = Journal(made / "journal.jsonl")
     journal.write(Restored((1,), "dtn01"))
@@ -128,6 +129,7 @@ def test_every_file_of_the_copy_is_free_of_it(result: Path, tmp_path: Path) -> N
     assert entry["facts"]["nic_firmware"] == "14.32.10.12"
     assert [Redaction({}).value(each) for each, _ in PRINTED] == [told for _, told in PRINTED]
     assert entry["facts"]["source_mount"].startswith("xfs on /home/user")
+    assert "acme" not in (copy / "campaign.yaml").read_text()
     document = yaml.safe_load((copy / "campaign.yaml").read_text())
     assert list(document["hosts"]) == ["host1", "host2"]
     assert document["hosts"]["host1"]["ssh"] == "user1@host1:2222"
