@@ -243,8 +243,8 @@ class Plan:
         for place, wave in enumerate(list(side_by_side) for _, side_by_side in waves):
 
             def here(wave: list[Unit] = wave) -> list[Unit]:
-                some = any(is_open(unit.key) for unit in wave)
-                return [unit for unit in wave if some and (is_open(unit.key) or joins(unit.key))]
+                live = any(is_open(unit.key) for unit in wave)
+                return [unit for unit in wave if live and (is_open(unit.key) or joins(unit.key))]
 
             if there := [u for u in here() if self.campaign.settings or u.cell.settings]:
                 yield tuple(map(Apply, there))

@@ -44,9 +44,9 @@ def block_lines(block: Block, width: int) -> Iterator[str]:
         for number, item in enumerate(block.items, 1):
             yield from _fold(f"{number} [{item.kind}] {item.what}", width, "", "  ")
             more = f", and {len(item.where) - PLACES} more" if len(item.where) > PLACES else ""
-            parts_of = {"where": "; ".join(item.where[:PLACES]) + more}
-            parts_of |= {"evidence": item.evidence, "remedy": item.remedy}
-            for name, words in parts_of.items():
+            fields = {"where": "; ".join(item.where[:PLACES]) + more}
+            fields |= {"evidence": item.evidence, "remedy": item.remedy}
+            for name, words in fields.items():
                 if words:
                     yield from _fold(words, width, f"  {name + ':':9} ", " " * 12)
 

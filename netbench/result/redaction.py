@@ -193,8 +193,8 @@ def _stand_in(word: str, number: int) -> str:
 def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What identifies the hosts of a campaign, and what stands for it."""
     hosts = campaign.get("hosts")
-    for number, (name, keys_of) in enumerate(hosts.items() if isinstance(hosts, dict) else (), 1):
-        keys = keys_of if isinstance(keys_of, dict) else {"ssh": keys_of}
+    for number, (name, written) in enumerate(hosts.items() if isinstance(hosts, dict) else (), 1):
+        keys = written if isinstance(written, dict) else {"ssh": written}
         user, _, target = str(keys.get("ssh") or "").rpartition("@")
         target = target.removeprefix("ssh://").partition("/")[0]
         if target.startswith("["):

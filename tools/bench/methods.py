@@ -142,7 +142,9 @@ def by_hand(program: Path, asked: Question, folder: Path) -> Moved:
         words = [each.format(folder / file) for each in times]
         argv = ["taskset", "-c", str(cpu), str(program), loop, port, str(size), *words]
         pipe = subprocess.PIPE
-        return stack.enter_context(subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True))
+        process = stack.enter_context(subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True))
+        stack.callback(process.kill)  # which else waits for one that has failed
+        return process
 
     def line(of: subprocess.Popen[str]) -> str:
         if not of.stdout or not (text := of.stdout.readline()):
@@ -214,7 +216,7 @@ def measure() -> Part:
                     stalled[ours] += not each.rate
                 if sum(stalled.values()) > PAIRS:
                     raise ValueError(f"{asked.title}: nothing moved in over {PAIRS} windows")
-            told = "; windows in which nothing moved: {} and {}".format(*stalled.values())
-            one = row(asked, pairs)
-            rows.append(replace(one, result=one.result + told * any(stalled.values())))
+            note = "; windows in which nothing moved: {} and {}".format(*stalled.values())
+            answer = row(asked, pairs)
+            rows.append(replace(answer, result=answer.result + note * any(stalled.values())))
     return Part("Methods beside loops by hand", HOW, tuple(rows))
