@@ -345,23 +345,21 @@ def _withstood(c: Comparison, sides: Sides, again: Estimate) -> Comparison:
     if mine is None or base is None:
         return c
     counts = (len(each.values) if each else 0 for each in (mine, lost, base, base_lost))
-    last = c.but(failures=counted(*counts))
-    if last.failures is None or last.verdict == "inconclusive":
-        return last
-    equal, margin = last.verdict == "equivalent", last.margin or 0.0
-    ends = [(1 - margin, True), (1 + margin, False)] if equal else [(1.0, last.ratio > 1)]
-    better = describe(last.metric).better if last.better is None else last.better
+    known = c.but(failures=counted(*counts))
+    if known.failures is None or known.verdict == "inconclusive":
+        return known
+    equal, margin = known.verdict == "equivalent", known.margin or 0.0
+    ends = [(1 - margin, True), (1 + margin, False)] if equal else [(1.0, known.ratio > 1)]
+    better = describe(known.metric).better if known.better is None else known.better
 
     def stands_at(end: float, above: bool) -> bool:
         scaled = replace(mine, values=mine.values / end)
         worst = ranked(scaled, lost, base, base_lost, lowest=better >= 0)
-        shown = at_level(again(sides._replace(mine=worst[0], base=worst[1])), last.corrected)
+        shown = at_level(again(sides._replace(mine=worst[0], base=worst[1])), known.corrected)
         return shown.low > 1 if above else shown.high < 1
 
     if all(stands_at(*each) for each in ends):
-        return last
-    why = (
-        f"{failures_said(last.failures, *last.names)}, and it does not stand with these ranked last"
-    )
-    failures = replace(last.failures, stands=False)
-    return last.but(verdict="inconclusive", unsettled=why, failures=failures)
+        return known
+    why = f"{failures_said(known.failures, *c.names)}, and it does not stand with these ranked last"
+    failures = replace(known.failures, stands=False)
+    return known.but(verdict="inconclusive", unsettled=why, failures=failures)
