@@ -33,6 +33,7 @@ _CORE = "/proc/sys/net/core/"
 _CPUS = "/sys/devices/system/cpu/"
 _NIC = "/sys/class/net/{interface}/"
 _CLOCKS = "/sys/devices/system/clocksource/clocksource0/"
+_AUTOGROUPS = "/proc/sys/kernel/sched_autogroup_enabled"
 _ON, _OFF = choice({"1": "on", "0": "off"}), choice({"0": "on", "1": "off"})
 _NAME_KEYS = "^(model name|flags|CPU implementer|CPU part)[[:space:]]*:"
 _CPUINFO_KEYS = (
@@ -159,6 +160,7 @@ FACTS: tuple[Fact, ...] = (
     _cpu("sockets", "CPU packages", _cpuinfo(sockets), "topology"),
     _cpu("cores", "CPU cores", _cpuinfo(cores), "topology"),
     _cpu("smt", "simultaneous multithreading", _file(_CPUS + "smt/active", _ON), "topology"),
+    _cpu("autogroups", "whether sessions share CPUs as groups", _file(_AUTOGROUPS, _ON)),
     _cpu("numa_nodes", "NUMA nodes", _file("/sys/devices/system/node/online"), "topology"),
     Fact(
         "memory",

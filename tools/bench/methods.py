@@ -21,9 +21,10 @@ from tools.bench import hand_loops
 from tools.bench.table import Part, Row
 
 PAIRS = int(os.environ.get("NETBENCH_BENCH_PAIRS", "60"))
-MOST, WIDE = 3 * PAIRS, 0.03
-"""More pairs, until the interval of the rate is that narrow."""
+MOST, WIDE, ONE_WIDE = 3 * PAIRS, 0.03, 0.015
+"""More pairs, until the interval of the rate is that narrow; ONE: of requests on one CPU."""
 WARMUP_MS, WINDOW_MS = 30, 150
+ONE_WARMUP_MS, ONE_WINDOW_MS = 300, 200
 FILE_BYTES, ENDLESS = 4 << 20, 1 << 60
 METHODS = (
     ("write", "read"),
@@ -48,7 +49,9 @@ HOW = (
     " receiver's: the engine's own count, and tcpi_bytes_received of the loop's connections, less"
     " what they have not read. CPU is that of both processes, of user and system, for a byte."
     " Ratios are means of paired logarithms with Student's t. A pair with a window in which nothing"
-    " moved is counted, and made again."
+    " moved is counted, and made again. Each end, of a loop too, is a session of its own: requests"
+    f" on one CPU have {ONE_WARMUP_MS} ms of warm-up, in which the weights of these settle where"
+    f" there are autogroups (sched(7)), windows of {ONE_WINDOW_MS} ms, and ±{ONE_WIDE:.1%}."
 )
 
 
@@ -70,6 +73,16 @@ class Question:
     @property
     def cpus(self) -> tuple[int, int]:
         return 0, int(self.apart)
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether both ends of requests share a CPU."""
+        return self.asks and not self.apart
+
+    @property
+    def times_ms(self) -> tuple[int, int]:
+        """Its warm-up, and its window."""
+        return (ONE_WARMUP_MS, ONE_WINDOW_MS) if self.is_of_one else (WARMUP_MS, WINDOW_MS)
 
     @property
     def title(self) -> str:
@@ -117,7 +130,7 @@ def by_engine(asked: Question, folder: Path) -> Moved:
     common: dict[str, Any] = {
         "streams": asked.streams,
         "congestion": "cubic",
-        "warmup": WARMUP_MS * 10**6,
+        "warmup": asked.times_ms[0] * 10**6,
     }
     method = asked.send.removesuffix("s")
     if asked.asks:
@@ -126,7 +139,7 @@ def by_engine(asked: Question, folder: Path) -> Moved:
         common |= {"wait": "block" if asked.streams == 1 else "epoll"}
     names = (method, method) if asked.asks else (asked.send, asked.receive)
     with open_pair() as pair:
-        ends = pair.run(*names, send, receive, duration=WINDOW_MS * 10**6, **common)
+        ends = pair.run(*names, send, receive, duration=asked.times_ms[1] * 10**6, **common)
     _, received = ends
     meter, row = (method, "transactions") if asked.asks else ("flow", "bytes")
     size = received.moved(meter, row) * (asked.chunk if asked.asks else 1)
@@ -136,13 +149,15 @@ def by_engine(asked: Question, folder: Path) -> Moved:
 
 def by_hand(program: Path, asked: Question, folder: Path) -> Moved:
     """A run of two loops. Errors: ValueError where one fails."""
-    times = (str(asked.chunk), "{}", str(asked.streams), str(WARMUP_MS), str(WINDOW_MS))
+    times = (str(asked.chunk), "{}", *map(str, (asked.streams, *asked.times_ms)))
 
     def start(cpu: int, loop: str, port: str, size: int, file: str) -> subprocess.Popen[str]:
         words = [each.format(folder / file) for each in times]
         argv = ["taskset", "-c", str(cpu), str(program), loop, port, str(size), *words]
         pipe = subprocess.PIPE
-        process = stack.enter_context(subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True))
+        process = stack.enter_context(
+            subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+        )
         stack.callback(process.kill)  # which else waits for one that has failed
         return process
 
@@ -206,8 +221,8 @@ def measure() -> Part:
 
         for asked in questions():
             pairs: list[tuple[Moved, Moved]] = []
-            stalled = {True: 0, False: 0}
-            while len(pairs) < PAIRS or (len(pairs) < MOST and _width(pairs) > WIDE):
+            stalled, most = {True: 0, False: 0}, ONE_WIDE if asked.is_of_one else WIDE
+            while len(pairs) < PAIRS or (len(pairs) < MOST and _width(pairs) > most):
                 order = random.sample((True, False), 2)
                 both = {ours: measured(asked, ours) for ours in order}
                 if all(each.rate for each in both.values()):
