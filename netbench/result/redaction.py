@@ -25,10 +25,7 @@ _NAMED = {"groups": "group", "links": "link"}
 """Top-level keys of a campaign whose keys are a site's names, and what stands for each."""
 SIDES = frozenset({"sender", "receiver", "snd", "rcv", "here", "local", "client", "server"})
 """Names of hosts that say no more than what a host does."""
-_FREE_TEXT = (
-    *("log.txt", "samples/*.txt", "report", "id", "parts"),
-    "signature.json",  # of older results
-)
+_FREE_TEXT = ("log.txt", "samples/*.txt", "report", "id", "parts")
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
 _LETTERS = re.compile(r"[^\W\d_].*[^\W\d_]")  # of a domain; `1` of dtn.1 is none
 # of an SSH alias: what it stands for is in no campaign
@@ -46,10 +43,11 @@ _TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample"
 _STANDS = re.compile(r"(?:user|host)\d+")  # for a name already
 _MAPPED = re.compile(r"(?<=/dev/mapper/)[^\s\"',]+")  # LVM's groups are called like their host
 _HOME = re.compile(r"(?:(?<=/home/)|(?<=/Users/))[^/\s\"',:]+")
+_BEHIND = r"(?<=\\[nrt])"  # an escape of YAML, JSON or a shell, of which the letter is no word's
 # of Ethernet, EUI-64 and InfiniBand
 _MAC = re.compile(
-    r"(?<!\w)(?:[0-9A-Fa-f]{2}[:-]){5,19}[0-9A-Fa-f]{2}(?![0-9A-Fa-f])"
-    r"|(?<![\w.])(?:[0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}(?![\w.])"
+    rf"(?:(?<!\w)|{_BEHIND})(?:[0-9A-Fa-f]{{2}}[:-]){{5,19}}[0-9A-Fa-f]{{2}}(?![0-9A-Fa-f])"
+    rf"|(?:(?<![\w.])|{_BEHIND})(?:[0-9A-Fa-f]{{4}}\.){{2}}[0-9A-Fa-f]{{4}}(?![\w.])"
 )
 _OF_NAME = re.compile(
     r"(?:(?<=\b(?:en|wl|ww)x)|(?<=\bbr-))[0-9a-f]{12}(?!\w)"
@@ -59,7 +57,7 @@ _OF_CLOUD = re.compile(r"(?<=\bip-)\d{1,3}(?:-\d{1,3}){3}(?!\w)")
 _FOUR = re.compile(r"(?<!\d)(?<!\d\.)\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d{1,2}(?!\d))")
 _ADDRESS = re.compile(
     rf"{_MAC.pattern}|{_OF_NAME.pattern}|{_OF_CLOUD.pattern}"
-    r"|(?:(?<![\w:.])|(?<=\w:)(?!:))(?:[0-9A-Fa-f]{0,4}:){2,7}"
+    rf"|(?:(?<![\w:.])|(?<=\w:)(?!:)|{_BEHIND})(?:[0-9A-Fa-f]{{0,4}}:){{2,7}}"
     rf"(?:{_FOUR.pattern}|[0-9A-Fa-f]{{1,4}}|(?<=::))(?!\w)|{_FOUR.pattern}"
 )
 """An address whatever stands beside it: a port, a word, a colon. Of IPv6 only a word's end."""
@@ -91,7 +89,8 @@ class Redaction:
         # hosts that no campaign names, by labels of RFC 1035: without bounds all of a text is tried
         below = rf"|(?:[\w-]{{1,63}}\.){{1,16}}(?:{domains})" if domains else ""
         self._named = re.compile(
-            rf"(?<![^\W_])(?:(?:{among}{below})(?![^\W_])|(?<!_)(?:{alone})(?!\w))", re.I
+            rf"(?:(?<![^\W_])|{_BEHIND})(?:(?:{among}{below})(?![^\W_])|(?<!_)(?:{alone})(?!\w))",
+            re.I,
         )
 
     def text(self, text: str, addresses: bool = True) -> str:

@@ -194,7 +194,7 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
         *(({}, form.format("52:54:00:12:34:56"), form.format("00:00:5e:00:53:01")) for form in (
             "{}:", "{}: gone", "mac:{}", "{}-y")),
         ({}, "[::ffff:10.66.77.88]:40112 12:30:10.66.77.88", "[2001:db8::1]:40112 12:30:192.0.2.3"),
-        ({}, "enx525400123456 is up", "enx00005e005301 is up"),
+        ({"db1": {}}, r"x\ndb1\n0c:42:a1:11:22:33\tfd12::7", r"x\nhost1\n00:00:5e:00:53:01\t2001:db8::2"),
         *(({"h": {"ssh": ssh}}, f"{ssh} 2a02:1234:0:1:a4d:7fff:fe12:9", told) for ssh, told in (
             ("root@2a02:1234:0:1:a4d:7fff:fe12:7", "root@2001:db8::1 2001:db8::2"),
             ("ssh://me@[fd12:34::5]:2222", "ssh://user1@[2001:db8::1]:2222 2001:db8::2"),
@@ -209,7 +209,7 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
         ({}, r"(kim@node17:22) (ACME\kim@n:22)", "(user@host:22) (user@host:22)"),
         ({}, "(kim@10.0.0.5:22) kim@[fd00::5]:22", "(user@192.0.2.2:22) user@[2001:db8::2]:22"),
         ({}, "ext4 on /dev/mapper/dtn01--vg-root", "ext4 on /dev/mapper/mapped"),
-        ({}, "br-525400123456 ip-10-66-77-88", "br-00005e005301 ip-192.0.2.3"),
+        ({}, "enx525400123456 br-525400123456 ip-10-66-77-88", "enx00005e005301 br-00005e005301 ip-192.0.2.3"),
         ({}, "5254.0012.3456 in /Users/kim/x", "00:00:5e:00:53:01 in /Users/user1/x"),
         *(({}, kept, kept) for kept in ("std::fmt::f64 0000:3b:00.0", "0.10.20 1.2.3.4.5 300.1.1.1")),
     ],
