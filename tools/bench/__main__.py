@@ -21,6 +21,7 @@ HEAD = (
 PARTS = (
     "peers",
     "methods",
+    "transactions",
     "requests",
     "pacing",
     "orchestration",

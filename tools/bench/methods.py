@@ -7,7 +7,7 @@ import os
 import random
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,14 +44,15 @@ HOW = (
     f"{PAIRS} to {MOST} pairs a row, until the interval of the rate is ±{WIDE:.0%}, in each the"
     " engine and the loop in random order: static programs of the same compiler and flags, started"
     " anew, senders on CPU 0 and receivers on CPU 1, loopback, cubic,"
-    f" {WARMUP_MS} ms of warm-up and a window of {WINDOW_MS} ms. Files are in a tmpfs. A loop has a"
-    " thread a stream; the engine one a CPU for all streams, of uring one a stream. The rate is the"
-    " receiver's: the engine's own count, and tcpi_bytes_received of the loop's connections, less"
-    " what they have not read. CPU is that of both processes, of user and system, for a byte."
-    " Ratios are means of paired logarithms with Student's t. A pair with a window in which nothing"
-    " moved is counted, and made again. Each end, of a loop too, is a session of its own: requests"
-    f" on one CPU have {ONE_WARMUP_MS} ms of warm-up, in which the weights of these settle where"
-    f" there are autogroups (sched(7)), windows of {ONE_WINDOW_MS} ms, and ±{ONE_WIDE:.1%}."
+    f" {WARMUP_MS} ms of warm-up and a window of {WINDOW_MS} ms. The rate is the receiver's: the"
+    " engine's own count, and tcpi_bytes_received of the loop's connections, less what they have"
+    " not read. CPU is that of both processes, of user and system, for a byte. Ratios are means of"
+    " paired logarithms with Student's t. A pair with a window in which nothing moved is counted,"
+    " and made again."
+)
+OF_BULK = (
+    "Files are in a tmpfs. A loop has a thread a stream; the engine one a CPU for all streams, of"
+    " uring one a stream."
 )
 
 
@@ -98,10 +99,6 @@ def questions() -> Iterator[Question]:
         for chunk in (1 << 10, 16 << 10, 128 << 10, 1 << 20):
             if (send, chunk) not in CANNOT:
                 yield Question(send, receive, chunk, 1)
-    for apart in (False, True):
-        yield from (Question("request", "request", size, 1, apart) for size in (1, 16 << 10))
-        yield Question("requests", "requests", 1, 64, apart)
-        yield Question("connect", "connect", 1, 1, apart)
     for send, receive in (("write", "read"), ("sendfile", "read"), ("uring", "uring")):
         for streams in (16, 64):
             yield Question(send, receive, 128 << 10, streams)
@@ -209,7 +206,11 @@ def row(asked: Question, pairs: Sequence[tuple[Moved, Moved]]) -> Row:
 
 def measure() -> Part:
     """A row each. Errors: ValueError, NetbenchError."""
-    rows = []
+    return Part("Methods beside loops by hand", f"{HOW} {OF_BULK}", tuple(rows(questions())))
+
+
+def rows(questions: Iterable[Question]) -> Iterator[Row]:
+    """A row each. Errors: ValueError, NetbenchError."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm")))
         (folder / "source").write_bytes(os.urandom(FILE_BYTES))
@@ -219,7 +220,7 @@ def measure() -> Part:
             (folder / "sink").unlink(missing_ok=True)
             return by_engine(asked, folder) if ours else by_hand(program, asked, folder)
 
-        for asked in questions():
+        for asked in questions:
             pairs: list[tuple[Moved, Moved]] = []
             stalled, most = {True: 0, False: 0}, ONE_WIDE if asked.is_of_one else WIDE
             while len(pairs) < PAIRS or (len(pairs) < MOST and _width(pairs) > most):
@@ -233,5 +234,4 @@ def measure() -> Part:
                     raise ValueError(f"{asked.title}: nothing moved in over {PAIRS} windows")
             note = "; windows in which nothing moved: {} and {}".format(*stalled.values())
             answer = row(asked, pairs)
-            rows.append(replace(answer, result=answer.result + note * any(stalled.values())))
-    return Part("Methods beside loops by hand", HOW, tuple(rows))
+            yield replace(answer, result=answer.result + note * any(stalled.values()))
