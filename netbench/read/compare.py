@@ -39,6 +39,7 @@ from netbench.stats.intervals import Numbers, means_of
 from netbench.stats.pairs import NO_BUILDS, Rounds, Series, differences, rounds
 
 ZERO = "a run measured 0, which has no ratio"
+WORST = f"{ZERO}, and nothing is worse"
 Place = tuple[str, str]
 """(cell, pair)"""
 
@@ -71,7 +72,8 @@ class Sides(NamedTuple):
             return absent(c.names[0], self.failed[0], c.metric, self.never[0])
         if self.base is None:
             return absent(c.names[1], self.failed[1], c.metric, self.never[1])
-        return ZERO if (self.mine.values <= 0).any() or (self.base.values <= 0).any() else ""
+        none = (self.mine.values <= 0).any() or (self.base.values <= 0).any()
+        return "" if not none else WORST if c.better == 1 else ZERO
 
     @property
     def doubt(self) -> str:

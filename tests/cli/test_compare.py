@@ -110,6 +110,14 @@ def test_a_gate_on_a_level_that_failed_cannot_be_judged(netbench: Command, tmp_p
     assert (done.returncode, "send=sendfile has no ok run here" in done.stderr) == (2, True)
 
 
+def test_a_gate_on_a_level_that_moved_nothing_cannot_be_judged(
+    netbench: Command, tmp_path: Path
+) -> None:
+    path = Synth(truth=lambda of: (9.0 * (of["send"] == "readwrite"), 0.5, 0.5)).write(tmp_path)
+    done = netbench("compare", path, "--factor", "send", "--fail-if", "throughput<-2%")
+    assert (done.returncode, "a run measured 0" in done.stderr) == (2, True), done.stderr
+
+
 def test_two_results_as_text_and_as_json(netbench: Command, folder: Path) -> None:
     done = netbench("compare", folder / "a", folder / "b", "--force", "--fail-if", "throughput<-2%")
     assert done.returncode == 0
