@@ -170,29 +170,32 @@ static int get_undone(const struct nb_target *target, FILE *text, struct nb_erro
 	return status;
 }
 
-/* Whether who wrote a log is gone; one that was begun, no more, is removed, and each where there is
- * no room for `more`: `restore` then puts all of that campaign back. */
-static int is_left(int folder, const char *name, int more)
+/* Whether who wrote a log is gone; one that was begun, no more, is removed. */
+static int is_left(int folder, const char *name, struct stat *of)
 {
 	int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	int32_t entries[BATCH];
-	int lives = fd >= 0 && is_locked(fd, 0), begun = fd >= 0 && read_from(fd, 0, entries) <= 1;
+	int lives = fd < 0 || fstat(fd, of) || is_locked(fd, 0);
 
 	if (fd >= 0)
 		close(fd);
-	return !lives && (!(begun || more) || unlinkat(folder, name, 0));
+	return !lives && (of->st_size > (off_t)sizeof(int32_t) || unlinkat(folder, name, 0));
 }
 
-/* How many logs an account has left, "undone-UID-CAMPAIGN". */
-static size_t keep_logs(int folder, const char *name, int more)
+/* How many logs an account has left, "undone-UID-CAMPAIGN", and which is the oldest. */
+static size_t find_logs(int folder, const char *name, char oldest[64])
 {
 	size_t own = strlen(name) - 32, logs = 0;
 	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *listed = again < 0 ? NULL : fdopendir(again);
 	const struct dirent *entry;
+	struct stat of, least = { 0 };
 
 	while (listed && (entry = readdir(listed)))
-		logs += !strncmp(entry->d_name, name, own) && is_left(folder, entry->d_name, more);
+		if (!strncmp(entry->d_name, name, own) && is_left(folder, entry->d_name, &of) &&
+		    (!logs++ || of.st_mtime < least.st_mtime)) {
+			least = of;
+			snprintf(oldest, 64, "%.63s", entry->d_name);
+		}
 	if (listed)
 		closedir(listed);
 	return logs;
@@ -200,7 +203,7 @@ static size_t keep_logs(int folder, const char *name, int more)
 
 static int set_undone(const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	char name[64];
+	char name[64], oldest[64];
 	int status = name_log(target, name, error), folder = status ? -1 : nb_lock_folder();
 	int fd = -1, ends = !strcmp(value, "end"), failed = *value == '-';
 	struct flock life = { .l_type = F_WRLCK, .l_start = LIVES + getpid(), .l_len = 1 };
@@ -211,9 +214,9 @@ static int set_undone(const struct nb_target *target, const char *value, struct 
 		return fail_log(error);
 	if (ends)
 		status = unlinkat(folder, name, 0) && errno != ENOENT ? fail_log(error) : 0;
-	else if (nb_client_account() && faccessat(folder, name, F_OK, 0) &&
-		 keep_logs(folder, name, 0) >= LOGS)
-		keep_logs(folder, name, 1);
+	else if (nb_client_account() && faccessat(folder, name, F_OK, 0))
+		while (find_logs(folder, name, oldest) >= LOGS && !unlinkat(folder, oldest, 0))
+			; /* `restore` then puts all of that campaign back */
 	if (!status && !ends && (fd = nb_lock_open(name, O_CREAT)) < 0)
 		status = fail_log(error);
 	if (log_file >= 0)
