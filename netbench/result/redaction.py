@@ -118,13 +118,13 @@ class Redaction:
         if isinstance(value, str):
             return self.text(value, addresses=not any(word in key for word in _NUMBERED))
         if isinstance(value, list):
-            return [self.value(each, key) for each in value]
+            return [self.value(each) for each in value]
         if not isinstance(value, dict):
             return value
         is_named = key in ("hosts", *_NAMED)
         values = {
-            self.text(k) if key in _OF_LINKS else self._told(k, k) if is_named else k: self.value(
-                v, k
+            self._told(k, self.text(k)) if is_named or key in _OF_LINKS else k: self.value(
+                v, "" if key == "missing" else k
             )
             for k, v in value.items()
         }

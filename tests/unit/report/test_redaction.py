@@ -240,10 +240,10 @@ def test_groups_links_and_notations_of_hosts_stand_for_no_site() -> None:
     moved = {"moved": {"cern01.net.ipv6.conf.enx525400123456.mtu": 1}}
     assert list(redaction.value(moved)["moved"]) == ["host1.net.ipv6.conf.enx00005e005301.mtu"]
     plan = {"groups": {"t0": ["cern01"]}, "links": {"wan": {"hosts": ["cern02"]}}}
-    assert redaction.value(plan) == {
-        "groups": {"group1": ["host1"]},
-        "links": {"link1": {"hosts": ["host2"]}},
-    }
+    hidden = {"groups": {"group1": ["host1"]}, "links": {"link1": {"hosts": ["host2"]}}}
+    assert redaction.value(plan) == hidden
+    named = {"hosts": {"10.8.1.2": {}}, "kernel": ["10.8.1.2"], "missing": {"firmware": "10.8.1.2"}}
+    assert json.dumps(redaction.value(named)).count(redaction.text("10.8.1.2")) == 3
 
 
 def test_facts_that_are_damaged_are_hidden_too(result: Path, tmp_path: Path) -> None:
