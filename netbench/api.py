@@ -169,6 +169,8 @@ def resume(path: Path, plain: bool = False) -> Conclusion:
         progress.say(f"{path} is finished; nothing to do")
         return conductor.Conclusion(path, "done", ledger.failed)
     refuse_another(store, Plan(begun))  # before its lab is made
+    if store.state:
+        _refuse_below(store.state)
     with _made(begun, progress.say) as ready:
         return _announced(conductor.resume(path, ready, progress))
 
@@ -237,6 +239,7 @@ def restore(result: Path) -> list[str]:
     if state is None:
         return _shown_only(result)
     dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")
+    _refuse_below(state)
     if dead.lab is None:
         return restore(state, dead)
     done = [f"removed {line}" for line in lab.reap()]
@@ -277,6 +280,29 @@ def _left() -> Iterator[Finding]:
         what = "an earlier campaign of this account may have left hosts changed, which would be"
         yield Finding("warning", "", f"{what} measured", "`restore` lists what, and puts it back")
         return
+
+
+def _refuse_below(state: CampaignState) -> None:
+    """While a dead campaign that began later has left changes of the same: what these found is what
+    this one has set. Errors: RequestError.
+    """
+    from netbench.result import campaign_state
+    from netbench.result.journal import Change, Journal
+
+    def held(state: CampaignState) -> set[tuple[object, ...]]:
+        journal = Journal(state.journal)
+        hosts = {each.host for each in journal.all(Change)}
+        left = (each for host in hosts for each in journal.outstanding(host))
+        return {(each.boot_id, each.network, each.op, each.target) for each in left}
+
+    order = campaign_state.folders()
+    for later in campaign_state.unfinished():
+        above = order.index(later.path) > order.index(state.path)
+        if above and held(state) & held(later):
+            raise RequestError(
+                f"{later.result} has begun later, and left changes of the same; put these back"
+                f" first: `restore {later.path.name}`, or `restore --all`"
+            )
 
 
 def _left_by(state: CampaignState) -> list[str]:

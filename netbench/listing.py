@@ -21,10 +21,7 @@ Row = dict[str, object]
 def methods() -> list[Row]:
     """Every send and receive method, with the reason where one cannot run here."""
     catalogue = local()
-    return [
-        *_rows("send", catalogue.send.values()),
-        *_rows("receive", catalogue.receive.values()),
-    ]
+    return [*_rows("send", catalogue.send.values()), *_rows("receive", catalogue.receive.values())]
 
 
 def meters() -> list[Row]:

@@ -31,11 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     add_result(parser, "A")
     parser.add_argument(
-        "others",
-        type=Path,
-        nargs="*",
-        metavar="B",
-        help="a second one, to compare with A",
+        "others", type=Path, nargs="*", metavar="B", help="a second one, to compare with A"
     )
     parser.add_argument(
         "--factor", metavar="F", help="compare the levels of F (default: the factor of `compare:`)"

@@ -77,11 +77,7 @@ def add_results(parser: argparse.ArgumentParser, help: str) -> None:
 def add_result(parser: argparse.ArgumentParser, metavar: str = "R", optional: bool = False) -> None:
     """A result folder."""
     parser.add_argument(
-        "result",
-        type=Path,
-        nargs="?" if optional else None,
-        metavar=metavar,
-        help=NAMES,
+        "result", type=Path, nargs="?" if optional else None, metavar=metavar, help=NAMES
     )
     add_results(parser, "where result folders are")
 

@@ -64,15 +64,7 @@ def worker_command(compiler: list[str], target: Path) -> list[str]:
     """
     places = [f"-DNB_LAYOUT={layout()}ULL", "-I", str(HEADER.parent), "-I", str(NATIVE / "src")]
     flags = [*CFLAGS, "-static", "-Wl,--strip-debug", *places]
-    return [
-        *compiler,
-        *flags,
-        *sources(),
-        str(NATIVE / "src" / "main.c"),
-        "-lm",
-        "-o",
-        str(target),
-    ]
+    return [*compiler, *flags, *sources(), str(NATIVE / "src" / "main.c"), "-lm", "-o", str(target)]
 
 
 ffibuilder = FFI()

@@ -13,9 +13,7 @@ Rounds = tuple[tuple[Pair, ...], ...]
 
 
 def rounds(
-    pairs: Sequence[Pair],
-    links: Mapping[str, Link] = NOTHING,
-    kernel: Mapping[str, str] = NOTHING,
+    pairs: Sequence[Pair], links: Mapping[str, Link] = NOTHING, kernel: Mapping[str, str] = NOTHING
 ) -> Rounds:
     """Every pair in one round. In a round no host and no kernel is used twice, and no link by more
     pairs than its capacity. `kernel`: host -> what tells its kernel from others; a host that is

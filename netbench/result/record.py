@@ -16,15 +16,7 @@ from pydantic_core import CoreSchema
 from netbench.base import names
 from netbench.base.units import LARGEST
 from netbench.result import codec
-from netbench.result.codec import (
-    REST,
-    SCHEMA,
-    Expected,
-    Integer,
-    IntegerPair,
-    JsonObject,
-    TextPair,
-)
+from netbench.result.codec import REST, SCHEMA, Expected, Integer, IntegerPair, JsonObject, TextPair
 
 Status = Literal["ok", "failed", "refused", "unsupported", "interrupted"]
 STATUSES: tuple[Status, ...] = get_args(Status)

@@ -24,15 +24,7 @@ from typing import Any, TextIO
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import PlaceError, ReportError, RequestError, StoreError
-from netbench.base.json_lines import (
-    JsonLines,
-    cannot,
-    now,
-    pieces,
-    read_whole,
-    remedy_of,
-    to_line,
-)
+from netbench.base.json_lines import JsonLines, cannot, now, pieces, read_whole, remedy_of, to_line
 from netbench.base.opening import (
     FOLDER,
     folder_of,

@@ -77,11 +77,7 @@ def sender_options(
 
 
 def receiver_options(
-    transfer: Transfer,
-    token: bytes,
-    cpus: tuple[int, ...],
-    worker: Worker,
-    made: Mapping[str, str],
+    transfer: Transfer, token: bytes, cpus: tuple[int, ...], worker: Worker, made: Mapping[str, str]
 ) -> Options:
     """The receiver's job, without the address that it listens on. `made`: files of earlier
     runs by path, as the option `sink_files` names them.

@@ -12,14 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from netbench.base.cancel import side_by_side
-from netbench.base.errors import (
-    EngineError,
-    HostError,
-    HostGone,
-    Lost,
-    NetbenchError,
-    RootRefused,
-)
+from netbench.base.errors import EngineError, HostError, HostGone, Lost, NetbenchError, RootRefused
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.hosts.host_channel import Channel

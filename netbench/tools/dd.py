@@ -7,16 +7,7 @@ from collections.abc import Mapping
 
 from netbench.model import Transfer
 from netbench.result.record import Capture
-from netbench.tools.tool import (
-    THROUGHPUT,
-    Adaptor,
-    Commands,
-    Output,
-    Place,
-    Reading,
-    moved,
-    shown,
-)
+from netbench.tools.tool import THROUGHPUT, Adaptor, Commands, Output, Place, Reading, moved, shown
 
 _REPORT = re.compile(r"^(?P<bytes>\d+) bytes .*?copied, (?P<seconds>[\d.e+-]+) s", re.MULTILINE)
 

@@ -9,15 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from netbench.model import Transfer
-from netbench.tools.tool import (
-    Adaptor,
-    Commands,
-    Output,
-    Place,
-    Reading,
-    moved,
-    shown,
-)
+from netbench.tools.tool import Adaptor, Commands, Output, Place, Reading, moved, shown
 
 START_NS = 100_000_000  # until iperf3 has exchanged its parameters and moves data
 GUARD_NS = 100_000_000  # the window closes so long before iperf3 stops

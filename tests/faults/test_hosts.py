@@ -150,8 +150,7 @@ def test_sessions_that_are_killed_are_replaced_and_what_they_held_is_put_back(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("link", "sides"),
-    [("uplink", {"sender", "receiver"}), ("mgmt1", {"sender"})],
+    ("link", "sides"), [("uplink", {"sender", "receiver"}), ("mgmt1", {"sender"})]
 )
 def test_a_short_cut_of_the_management_link_leaves_the_run_alone(
     own: Lab, begin: Begin, link: str, sides: set[str]

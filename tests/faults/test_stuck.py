@@ -87,8 +87,7 @@ def end(campaign: Running, workers: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "number"),
-    [("controller", signal.SIGKILL), ("workers", signal.SIGTERM)],
+    ("who", "number"), [("controller", signal.SIGKILL), ("workers", signal.SIGTERM)]
 )
 def test_undo_waits_for_no_flow(
     tmp_path: Path, stuck: str, who: str, number: signal.Signals

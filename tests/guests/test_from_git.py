@@ -17,12 +17,7 @@ from netbench.kernels.needs import ELF, PROGRAMS
 from tests.support.local import netbench_argv, out
 from tests.support.outside import apt_get
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.guest,
-    pytest.mark.slow,
-    pytest.mark.timeout(4000),
-]
+pytestmark = [pytest.mark.root, pytest.mark.guest, pytest.mark.slow, pytest.mark.timeout(4000)]
 
 
 REPOSITORY = "NETBENCH_LINUX"  # a repository of an earlier run, whose cache is the user's

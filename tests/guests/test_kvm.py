@@ -68,10 +68,7 @@ def test_a_trial_ends_in_its_time_and_leaves_nothing(made: Lab) -> None:
 
 @pytest.mark.slow
 def test_the_path_of_kvm_with_a_fake_accelerator(
-    made: Lab,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    made: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All but KVM and vhost-net is real: the trial's boot and its mark, queues of the data link,
     affinities of its threads.

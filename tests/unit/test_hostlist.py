@@ -30,7 +30,7 @@ def test_a_word_stands_for_its_names_in_order(word: str, names: list[str]) -> No
 EXPECTED = {
     "names such as node[01-64,70], got": ["''", "'a,,b'", "'n[1'", "'n[1-2]]'"],
     "a range such as [01-64,70], got": [
-        *("[] in 'n[]'", "[a-c] in 'n[a-c]'", "[fd00::1] in '[fd00::1]'"),
+        *("[] in 'n[]'", "[a-c] in 'n[a-c]'", "[fd00::1] in '[fd00::1]'")
     ],
     "a range that goes up, got": ["[7-5] in 'n[7-5]'"],
     "at most 10000 names, got more in": ["[1-10001] in 'n[1-10001]'", "'n[1-101]m[1-100]'"],

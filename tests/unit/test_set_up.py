@@ -85,11 +85,7 @@ def test_lines_have_at_most_100_columns() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("which files are the project's is known in a clone only")
     listed = subprocess.run(
-        ["git", "ls-files", "--", *PATTERNS],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
+        ["git", "ls-files", "--", *PATTERNS], cwd=ROOT, capture_output=True, text=True, check=True
     )
     files = listed.stdout.splitlines()
     assert "README.md" in files

@@ -49,7 +49,7 @@ READ: Mapping[tuple[Callable[[str], float], str], Mapping[str, float]] = {
         **{"1Kb/s": 1000, "100MB/s": 8 * 10**8, "1Tb/s": 10**12, "9b/s": 9},
     },
     (parse_share, SHARE_PATTERN): {
-        **{"95%": 0.95, "2.5%": 0.025, "0.95": 0.95, "1 %": 0.01, "100%": 1.0},
+        **{"95%": 0.95, "2.5%": 0.025, "0.95": 0.95, "1 %": 0.01, "100%": 1.0}
     },
 }
 """As dd(1) reads sizes; times are nanoseconds, rates bits per second."""

@@ -113,9 +113,7 @@ def test_an_interrupt_while_a_worker_is_started_is_one_of_that_worker_too() -> N
             worker.connection.next_frame(time.monotonic() + 2)
 
 
-def test_an_interrupt_while_threads_are_started_waits_for_what_they_do(
-    pressing: Pressing,
-) -> None:
+def test_an_interrupt_while_threads_are_started_waits_for_what_they_do(pressing: Pressing) -> None:
     """Two threads that read from one worker would take each other's answers."""
     done = list[str]()
     never = threading.Event()

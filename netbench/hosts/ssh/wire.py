@@ -159,9 +159,7 @@ def open_wire(destination: Destination, seconds: float, label: str) -> Wire:
         if destination.family:
             host = str(socket.getaddrinfo(host, None, destination.family)[0][4][0])
         sock = socket.create_connection(
-            (host, destination.port),
-            seconds,
-            (destination.bind, 0) if destination.bind else None,
+            (host, destination.port), seconds, (destination.bind, 0) if destination.bind else None
         )
     except OSError as error:
         raise HostError(f"{label}: {_reason(error)}") from error

@@ -105,10 +105,7 @@ def client_limit(evidence: Evidence) -> Cautions:
         )
 
 
-@caution(
-    193,
-    remedy="ask for a lower rate: here the latency grows for as long as the window lasts",
-)
+@caution(193, remedy="ask for a lower rate: here the latency grows for as long as the window lasts")
 def backlog(evidence: Evidence) -> Cautions:
     """Fewer requests of an open loop were answered within the window than were due in it: what it
     measured is how long the queue became.

@@ -13,14 +13,7 @@ from netbench.read.shown_levels import NO_TOOL, shown
 from netbench.report.blocks import Block, Finding, Findings, Prose, Section, Span
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import count, number, words
-from netbench.report.phrases import (
-    control_lines,
-    fixed,
-    in_context,
-    in_short_of,
-    title,
-    where,
-)
+from netbench.report.phrases import control_lines, fixed, in_context, in_short_of, title, where
 from netbench.report.sections.environment import OFFLOADS
 from netbench.report.sections.profile import change_sentence
 from netbench.report.sections.requests import knees
