@@ -66,7 +66,7 @@ _OF_JOURNAL = ("left_changed", "ended")  # kinds of entries that a report tells
 _PARTS = {part for name in (*METRICS, *REQUEST_METRICS) for part in name.split("_")}
 _PARTS |= {"send", "receive", "socket", "buffer", "chunk"}
 """Between `_` these are words of netbench's own, also where a host has such a name."""
-_NUMBERED = ("version", "firmware", "kernel")  # facts whose dots are no address
+_NUMBERED = re.compile("facts .*(version|firmware|kernel)")  # their dots are no address
 
 
 class Redaction:
@@ -116,7 +116,7 @@ class Redaction:
     def value(self, value: Any, key: str = "") -> Any:
         """A value of a JSON file; `key` is what it is the value of."""
         if isinstance(value, str):
-            return self.text(value, addresses=not any(word in key for word in _NUMBERED))
+            return self.text(value, addresses=not _NUMBERED.match(key))
         if isinstance(value, list):
             return [self.value(each) for each in value]
         if not isinstance(value, dict):
@@ -124,7 +124,7 @@ class Redaction:
         is_named = key in ("hosts", *_NAMED)
         values = {
             self._told(k, self.text(k)) if is_named or key in _OF_LINKS else k: self.value(
-                v, "" if key == "missing" else k
+                v, f"facts {k}" if key == "facts" else k
             )
             for k, v in value.items()
         }

@@ -242,7 +242,7 @@ def test_groups_links_and_notations_of_hosts_stand_for_no_site() -> None:
     plan = {"groups": {"t0": ["cern01"]}, "links": {"wan": {"hosts": ["cern02"]}}}
     hidden = {"groups": {"group1": ["host1"]}, "links": {"link1": {"hosts": ["host2"]}}}
     assert redaction.value(plan) == hidden
-    named = {"hosts": {"10.8.1.2": {}}, "kernel": ["10.8.1.2"], "missing": {"firmware": "10.8.1.2"}}
+    named = {"hosts": {"10.8.1.2": {}}, "kernel": "10.8.1.2", "missing": {"firmware": "10.8.1.2"}}
     assert json.dumps(redaction.value(named)).count(redaction.text("10.8.1.2")) == 3
 
 
