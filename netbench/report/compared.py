@@ -67,7 +67,9 @@ class Compared:
         what to do; "" where each that has not fallen is judged for all levels.
         """
         unanswered = [(o.gate.text, o.unjudged) for o in self.outcomes if not o.fell]
-        if texts := [text for text, of in unanswered if any(c.lacks_history for c in of)]:
+        if texts := [
+            text for text, of in unanswered if any(c.lacks_history and not c.why for c in of)
+        ]:
             a = self.results[A]
             return (
                 f"cannot judge {listed(texts, NAMED)}: {self._history_said}. Run {a.name} a few"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # it imports pandas
     from netbench.report.blocks import Value
 
 MISSING = "-"
+ROUNDING = 1e-12  # of doubles, relative
 
 
 def decimals(half_width: float) -> int:
@@ -34,7 +35,7 @@ def parts(interval: Interval) -> tuple[str, str]:
     if not interval.known:
         runs = ", ".join(number(each) for each in interval.runs)
         return number(interval.mean), f"({runs})" if runs else ""
-    if interval.half_width <= abs(interval.mean) * 1e-12:  # what doubles round
+    if interval.half_width <= abs(interval.mean) * ROUNDING:
         return number(interval.mean), "0"
     return _parts(interval, decimals(interval.half_width))
 
@@ -83,7 +84,9 @@ def column_parts(values: Sequence[Value]) -> list[tuple[str, str]]:
     Up to two more where the least half-width would else be told as 0.
     """
     halves = sorted(
-        v.half_width for v in values if isinstance(v, Interval) and v.known and v.half_width > 0
+        v.half_width
+        for v in values
+        if isinstance(v, Interval) and v.known and v.half_width > abs(v.mean) * ROUNDING
     )
     middle = decimals(halves[len(halves) // 2]) if halves else 0
     digits = max(middle, min(decimals(halves[0]) - 1, middle + 2)) if halves else None

@@ -113,9 +113,13 @@ def test_a_gate_on_a_level_that_failed_cannot_be_judged(netbench: Command, tmp_p
 def test_a_gate_on_a_level_that_moved_nothing_cannot_be_judged(
     netbench: Command, tmp_path: Path
 ) -> None:
+    """In one result, or in two with earlier ones."""
     path = Synth(truth=lambda of: (9.0 * (of["send"] == "readwrite"), 0.5, 0.5)).write(tmp_path)
-    done = netbench("compare", path, "--factor", "send", "--fail-if", "throughput<-2%")
-    assert (done.returncode, "a run measured 0" in done.stderr) == (2, True), done.stderr
+    like = [Synth(seed=n, truth=lambda of: (9.0, 0.5, 0.5)) for n in range(4)]
+    a, *_ = [each.write(tmp_path / "h" / str(each.seed)) for each in like]
+    for words in ([path, "--factor", "send"], [a, path, "--history", a.parent]):
+        done = netbench("compare", *words, "--fail-if", "throughput<-2%")
+        assert (done.returncode, "a run measured 0" in done.stderr) == (2, True), done.stderr
 
 
 def test_two_results_as_text_and_as_json(netbench: Command, folder: Path) -> None:
