@@ -35,6 +35,12 @@ def check_ends(
         (receiver, job.receiver_options(transfer, b"", (), receiver, files)),
     )
     address = campaign.hosts[receiver.host].data_address(transfer.ip)
+    networks = {(each.hello.boot_id, each.hello.network) for each in (sender, receiver)}
+    for each in (sender, receiver) if len(networks) > 1 else ():
+        own = campaign.hosts[each.host].data_address(transfer.ip)
+        if own == "::1" or own.startswith("127."):
+            what = f"{own} as data address reaches no other machine or network namespace"
+            yield Finding("error", each.host, what, "give its `address:` on the link to measure")
     strict: job.Options = {"congestion_or_default": 0} if name else {}
     for worker, options in jobs:
         asked: job.Options = {**options, "address": address, "ask": 1}

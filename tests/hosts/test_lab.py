@@ -27,7 +27,7 @@ from netbench.base.errors import LabError, LabRefused
 from netbench.lab import command, lifecycle, netns, sshd, state, teardown
 from netbench.lab.lab import Lab, LabSpec
 from tests.support.labs import FOLDERS, ON_LABS, made_lab
-from tests.support.local import out
+from tests.support.local import call, out
 from tests.support.running import wait_for
 
 pytestmark = ON_LABS
@@ -157,7 +157,7 @@ def test_every_host_is_reached_over_ssh_and_is_a_machine_of_its_own(pair: Lab) -
     assert int(ssh(pair, "snd", "bash", "-c", "'echo $SHLVL'")) >= 2
 
 
-def test_data_goes_over_the_data_link_alone(pair: Lab) -> None:
+def test_data_goes_over_the_data_link_alone(pair: Lab, tmp_path: Path) -> None:
     snd, rcv = pair.hosts["snd"], pair.hosts["rcv"]
     before = sent(pair, "snd")
     assert transfer(snd.namespace, rcv.namespace, rcv.address, 4 << 20)[0] == 4 << 20
@@ -166,6 +166,9 @@ def test_data_goes_over_the_data_link_alone(pair: Lab) -> None:
     assert after["mgmt0"] - before["mgmt0"] < 1 << 20
     if rcv.address6:
         assert transfer(snd.namespace, rcv.namespace, rcv.address6, 1 << 20)[0] == 1 << 20
+    (file := tmp_path / "c.yaml").write_text(f"netbench: 1\nname: c\n{pair.yaml()}")
+    told = call("check", file, "--set", "hosts.rcv.address=127.0.0.1").stdout
+    assert "error: rcv: 127.0.0.1 as data address reaches no other" in " ".join(told.split())
 
 
 def test_links_have_their_addresses_and_lead_no_further(pair: Lab) -> None:
