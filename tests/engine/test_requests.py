@@ -349,7 +349,10 @@ def test_a_delay_moves_the_median_by_as_much(pair: Pair) -> None:
         ({"wait": "busy_poll"}, "as over lo and veth; use wait"),  # no device has a queue
         ({"request_rate": 100, "wait": "block"}, "use wait: epoll or spin"),
         # else both sides would wait for the other to read
-        ({"depth": 2, "requests": 2**20, "wait": "block"}, "use wait: epoll or spin"),
+        (
+            {"depth": 2, "requests": 60000, "responses": 60000, "wait": "block"},
+            "use wait: epoll or spin",
+        ),
     ],
 )
 def test_what_cannot_be_asked_or_arrives_otherwise_is_an_error(

@@ -113,24 +113,25 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 /* The pattern is the same from the start of either buffer. */
 static int open_client(struct nb_flow *flow, struct nb_error *error)
 {
-	size_t places = depth_of(flow) * sizeof(struct nb_begun), is_first = flow->thread_group > 0;
+	uint32_t depth = depth_of(flow), is_first = flow->thread_group > 0;
+	size_t places = depth * sizeof(struct nb_begun);
 	struct client *client = nb_flow_state(
 		flow, sizeof(*client) + places + is_first * sizeof(struct nb_latencies), error);
 	size_t longest = nb_longest(flow), response = nb_largest(flow->job->responses);
 
 	if (!client)
 		return -NB_ERR_MEMORY;
-	client->latencies = is_first ? (struct nb_latencies *)(client->begun + depth_of(flow))
+	client->latencies = is_first ? (struct nb_latencies *)(client->begun + depth)
 				     : ((struct client *)flow[-1].state)->latencies;
 	if (option(flow, RATE) && option(flow, WAIT) == BLOCK)
 		return nb_fail(error, NB_ERR_REQUEST, "prepare run", "use wait: epoll or spin",
 			       "wait: block waits for responses, and an open loop for none");
-	if (depth_of(flow) > 1 && option(flow, WAIT) == BLOCK && longest > BATCH_BYTES)
-		return nb_fail(
-			error, NB_ERR_REQUEST, "prepare run", "use wait: epoll or spin",
-			"wait: block with several requests of more than 64 KiB would wait for "
-			"the receiver, which waits for its responses to be taken");
-	client->depth = depth_of(flow);
+	if (depth > 1 && option(flow, WAIT) == BLOCK && response * depth > BATCH_BYTES &&
+	    nb_largest(flow->job->requests) * depth > BATCH_BYTES)
+		return nb_fail(error, NB_ERR_REQUEST, "prepare run", "use wait: epoll or spin",
+			       "wait: block with more than 64 KiB of requests, and of responses, "
+			       "under way: each end would wait until the other takes its own");
+	client->depth = depth;
 	client->room = response * client->depth;
 	client->room = client->room < BATCH_BYTES ? client->room : BATCH_BYTES;
 	if (nb_flow_buffer(flow, longest + client->room, error))

@@ -94,20 +94,19 @@ static inline uint64_t nb_gap(struct nb_arrivals *arrivals)
 }
 
 /* In the thread of the connection: sleeps of an open loop end when they should (prctl(2)), and
- * fixed arrivals of the connections are spread over the interval. */
+ * fixed arrivals are spread over the interval, off the edges that windows of round times have. */
 static inline int nb_arrivals_begin(struct nb_arrivals *arrivals, const struct nb_flow *flow,
 				    uint64_t rate, uint64_t at_random)
 {
 	uint64_t streams = flow->job->streams, seed = flow->job->seed * NB_STREAMS_MAX;
+	uint64_t halves = at_random ? 2 * streams : 2 * flow->index + 1;
 
 	if (!rate)
 		return 0;
 	prctl(PR_SET_TIMERSLACK, 1);
 	arrivals->interval = (double)streams * 1e9 / (double)rate;
 	arrivals->random = at_random ? nb_scattered(seed + flow->index) : 0;
-	arrivals->due = nb_now() + (arrivals->random
-					    ? nb_gap(arrivals)
-					    : (uint64_t)arrivals->interval * flow->index / streams);
+	arrivals->due = nb_now() + nb_gap(arrivals) * halves / 2 / streams;
 	return 0;
 }
 
