@@ -156,7 +156,7 @@ def compare_results(
     empty = Comparison(RESULT, B, A, {}, "", metric, 0, "run", confidence=repeat.confidence)
     empty = empty.but(margin=margin, better=a.describe(metric).better, against=0, earlier=0)
     ok = [by_place(result.ok, metric) for result in (a, b)]
-    lost = [by_place(result.failed.assign(failed=0.0), "failed") for result in (a, b)]
+    lost = [by_place(result.lost(metric).assign(failed=0.0), "failed") for result in (a, b)]
     family = [
         Sides(
             empty.but(context=m.context, pair=m.pair),

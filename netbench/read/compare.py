@@ -120,7 +120,7 @@ def in_result(
         planned=[cell.factors for cell in result.cells],
         order=result.rounds if factor == KERNEL else None,
         better=result.describe(metric).better if metric in result.metrics else None,
-        failed=result.runs[result.runs["status"].isin(("failed", *NEVER))],
+        failed=result.lost(metric, ("failed", *NEVER)),
     )
 
 

@@ -1,6 +1,6 @@
 """Gates: `throughput<-2%` falls where the whole interval of a change lies past it. What has no
-interval, or no ground for a verdict, as few runs have none, cannot be judged; nor can two results
-without earlier ones, unless that is forced.
+interval, or no ground for a verdict, as few runs have none, cannot be judged; nor can what does not
+stand with the runs that failed, and two results without earlier ones, unless that is forced.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def judge(
     """
 
     def is_known(c: Comparison) -> bool:
-        return not math.isnan(c.low) and (forced or not c.lacks_history) and not c.refused
+        refused = c.refused or c.shaken or (c.lacks_history and not forced)
+        return not (refused or math.isnan(c.low))
 
     family = families.get(gate.metric, ())
     known = [c for c in family if is_known(c)]

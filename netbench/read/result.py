@@ -25,6 +25,8 @@ from netbench.stats.pairs import Rounds, rounds
 
 MOST_PAIRS = 8
 """A campaign with more pairs is a fleet."""
+MOVED = ("throughput", "transactions")
+"""Metrics that are 0 where nothing moved, of which others have no value then."""
 
 
 @dataclass(frozen=True)
@@ -239,6 +241,14 @@ class Result:
     def failed(self) -> pd.DataFrame:
         """The runs that failed."""
         return self.runs[self.runs["status"] == "failed"]
+
+    def lost(self, metric: str, statuses: Collection[str] = ("failed",)) -> pd.DataFrame:
+        """The runs of these statuses, with those as failed that count and lack the metric since
+        nothing moved in them.
+        """
+        gone, ok = self.runs[self.runs["status"].isin(statuses)], self.ok
+        still = ok[ok.reindex(columns=MOVED).eq(0).any(axis=1) & ok[metric].isna()]
+        return gone if still.empty else pd.concat([gone, still.assign(status="failed")])
 
     @cached_property
     def ok(self) -> pd.DataFrame:

@@ -67,9 +67,7 @@ class Compared:
         what to do; "" where each that has not fallen is judged for all levels.
         """
         unanswered = [(o.gate.text, o.unjudged) for o in self.outcomes if not o.fell]
-        if texts := [
-            text for text, of in unanswered if any(c.lacks_history and not c.why for c in of)
-        ]:
+        if texts := [text for text, of in unanswered if any(c.lacks_history for c in of)]:
             a = self.results[A]
             return (
                 f"cannot judge {listed(texts, NAMED)}: {self._history_said}. Run {a.name} a few"
@@ -77,7 +75,11 @@ class Compared:
                 f" `compare A B --history {shell_word(a.path.parent)}`; --force judges the"
                 " intervals as they are"
             )
-        whys = [(text, c.why or c.refused * c.unsettled) for text, of in unanswered for c in of]
+        whys = [
+            (text, c.why or (c.refused or c.shaken) * c.unsettled)
+            for text, of in unanswered
+            for c in of
+        ]
         refused = [(text, why) for text, why in whys if why not in ("", ZERO, FEW_RUNS)]
         if not refused:
             return ""

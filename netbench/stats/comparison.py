@@ -88,10 +88,15 @@ class Comparison:
 
     @property
     def lacks_history(self) -> bool:
-        """Whether it is of two results, without earlier ones that tell how far campaigns lie apart:
-        one has no spread.
+        """Whether it is of two results, and lacks nothing but earlier ones that tell how far
+        campaigns lie apart: one has no spread.
         """
-        return self.earlier is not None and self.earlier < 2
+        return self.earlier is not None and self.earlier < 2 and not self.why
+
+    @property
+    def shaken(self) -> bool:
+        """Whether its verdict was taken away for runs that failed."""
+        return self.failures is not None and not self.failures.stands
 
     @property
     def refused(self) -> bool:

@@ -76,7 +76,7 @@ def unpaired(sets: Sequence[Sequence[Numbers]], confidence: float) -> list[Compa
         """As much of a Result as a comparison looks at."""
         known = {"repeat": fixed(confidence), "describe": lambda _: SimpleNamespace(better=1)}
         runs = frame([[levels[at]] for levels in sets])
-        return SimpleNamespace(ok=runs, failed=runs[:0], **known)
+        return SimpleNamespace(ok=runs, lost=lambda _: runs[:0], **known)
 
     pairs = [f"a>b{at:03}" for at in range(len(sets))]
     cells = [Match(("x=l0", pair), ("x=l0", pair), {}, pair) for pair in pairs]

@@ -12,7 +12,7 @@ import scipy.stats
 
 from netbench.model import Repeat
 from netbench.read.compare import for_factor
-from netbench.read.load import load
+from netbench.read.gates import judge, parse
 from netbench.report import first
 from netbench.report.build import build
 from netbench.report.source import Source
@@ -100,16 +100,22 @@ def test_failed_runs_of_known_boots_are_ranked_last() -> None:
         assert [*filled.logs, *same.logs] == pytest.approx(ranks)
 
 
-def test_a_result_says_what_stands(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moves", [True, False])
+@pytest.mark.parametrize(("every", "verdict"), [(6, "better"), (2, "inconclusive")])
+def test_a_result_says_what_stands(tmp_path: Path, moves: bool, every: int, verdict: str) -> None:
+    """So where nothing moved in these runs, which leaves them without a demand."""
+
     def flaky(record: Record) -> Record:
-        slow = record["factors"]["send"] == "sendfile" and record["block"] % 6 == 0
-        return failed(record, "failed", "reset") if slow else record
+        if record["factors"]["send"] != "sendfile" or record["block"] % every:
+            return record
+        record["receiver"]["flow"]["bytes"][1] = record["receiver"]["flow"]["bytes"][0]
+        return failed(record, "failed", "reset") if moves else record
 
     source = Source.of(Synth(runs=24, edit=flaky).write(tmp_path / "r"))
-    for c in source.compare("send", "readwrite", "throughput"):
-        assert c.verdict == "better"
-        assert c.sentence.endswith("even if the 4 runs that failed are ranked last")
-    assert load(source.result.path).failed.shape[0] == 8
+    for c in source.compare("send", "readwrite", "sender_demand"):
+        assert (c.verdict, c.shaken) == (verdict, verdict == "inconclusive")
+    gate = judge(parse("sender_demand>2%"), {"sender_demand": [c]})
+    assert (gate.passed, len(gate.unjudged)) == (every == 6, every == 2)
 
 
 @pytest.mark.parametrize("status", ["refused", "unsupported"])
