@@ -324,7 +324,7 @@ def test_quick_is_three_short_runs_but_of_what_was_swept_or_set() -> None:
 
 LETTERS = st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\xad")
 WORDS = st.text(LETTERS, min_size=1)
-SAFE = WORDS.filter(lambda w: w.strip() and not any(0x7F <= ord(c) < 0xA0 for c in w))
+SAFE = WORDS.filter(lambda w: w.strip() and ".." not in w and w.isprintable())
 SIZES = st.integers(1, 2**40).map(format_size)
 TIMES = st.integers(1, 10**12).map(format_time)
 
