@@ -296,12 +296,12 @@ def _refuse_below(state: CampaignState) -> None:
         return {(each.boot_id, each.network, each.op, each.target) for each in left}
 
     order = campaign_state.folders()
+    above = order[order.index(state.path) + 1 :]
     for later in campaign_state.unfinished():
-        above = order.index(later.path) > order.index(state.path)
-        if above and held(state) & held(later):
+        if later.path in above and held(state) & held(later):
             raise RequestError(
-                f"{later.result} has begun later, and left changes of the same; put these back"
-                f" first: `restore {later.path.name}`, or `restore --all`"
+                "a campaign that began later has left changes of the same; put these back first:"
+                f" `restore {later.path.name}`, or `restore --all`"
             )
 
 
