@@ -122,7 +122,7 @@ def test_the_script_ends_with_the_gates_status_and_leaves_its_files(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    changed = re.sub(r"--fail-if '.*", "--fail-if 'system_demand>-99%'", SCRIPT)
+    changed = re.sub(r"--fail-if '.*", "--fail-if 'sender_demand>-99%'", SCRIPT)
     assert changed != SCRIPT
     done = in_this_process(folder, changed)
     assert done.returncode == 1, done.stderr
