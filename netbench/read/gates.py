@@ -99,7 +99,7 @@ def judge(
     """
 
     def is_known(c: Comparison) -> bool:
-        refused = c.refused or c.shaken or (c.lacks_history and not forced)
+        refused = c.refused or c.withdrawn or (c.lacks_history and not forced)
         return not (refused or math.isnan(c.low))
 
     family = families.get(gate.metric, ())

@@ -76,7 +76,7 @@ class Compared:
                 " intervals as they are"
             )
         whys = [
-            (text, c.why or (c.refused or c.shaken) * c.unsettled)
+            (text, c.why or (c.refused or c.withdrawn) * c.unsettled)
             for text, of in unanswered
             for c in of
         ]

@@ -94,7 +94,7 @@ class Comparison:
         return self.earlier is not None and self.earlier < 2 and not self.why
 
     @property
-    def shaken(self) -> bool:
+    def withdrawn(self) -> bool:
         """Whether its verdict was taken away for runs that failed."""
         return self.failures is not None and not self.failures.stands
 

@@ -21,10 +21,10 @@ from tools.bench import hand_loops
 from tools.bench.table import Part, Row
 
 PAIRS = int(os.environ.get("NETBENCH_BENCH_PAIRS", "60"))
-MOST, WIDE, ONE_WIDE = 3 * PAIRS, 0.03, 0.015
-"""More pairs, until the interval of the rate is that narrow; ONE: of requests on one CPU."""
+MOST, WIDE, SHARED_WIDE = 3 * PAIRS, 0.03, 0.015
+"""More pairs, until the interval of the rate is that narrow; SHARED: of requests on one CPU."""
 WARMUP_MS, WINDOW_MS = 30, 150
-ONE_WARMUP_MS, ONE_WINDOW_MS = 300, 200
+SHARED_WARMUP_MS, SHARED_WINDOW_MS = 300, 200
 FILE_BYTES, ENDLESS = 4 << 20, 1 << 60
 METHODS = (
     ("write", "read"),
@@ -76,14 +76,14 @@ class Question:
         return 0, int(self.apart)
 
     @property
-    def is_of_one(self) -> bool:
+    def shares_cpu(self) -> bool:
         """Whether both ends of requests share a CPU."""
         return self.asks and not self.apart
 
     @property
     def times_ms(self) -> tuple[int, int]:
         """Its warm-up, and its window."""
-        return (ONE_WARMUP_MS, ONE_WINDOW_MS) if self.is_of_one else (WARMUP_MS, WINDOW_MS)
+        return (SHARED_WARMUP_MS, SHARED_WINDOW_MS) if self.shares_cpu else (WARMUP_MS, WINDOW_MS)
 
     @property
     def title(self) -> str:
@@ -222,7 +222,7 @@ def rows(questions: Iterable[Question]) -> Iterator[Row]:
 
         for asked in questions:
             pairs: list[tuple[Moved, Moved]] = []
-            stalled, most = {True: 0, False: 0}, ONE_WIDE if asked.is_of_one else WIDE
+            stalled, most = {True: 0, False: 0}, SHARED_WIDE if asked.shares_cpu else WIDE
             while len(pairs) < PAIRS or (len(pairs) < MOST and _width(pairs) > most):
                 order = random.sample((True, False), 2)
                 both = {ours: measured(asked, ours) for ours in order}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.bench.methods import HOW, ONE_WARMUP_MS, ONE_WIDE, ONE_WINDOW_MS, Question, rows
+from tools.bench.methods import HOW, SHARED_WARMUP_MS, SHARED_WIDE, SHARED_WINDOW_MS, Question, rows
 from tools.bench.table import Part
 
-OF_ONE = (
+OF_SESSIONS = (
     "Each end, of a loop too, is a session of its own. Where both are on one CPU the warm-up has"
-    f" {ONE_WARMUP_MS} ms, in which the weights of sessions settle where there are autogroups"
-    f" (sched(7)), the window {ONE_WINDOW_MS}, and the interval ±{ONE_WIDE:.1%}."
+    f" {SHARED_WARMUP_MS} ms, in which the weights of sessions settle where there are autogroups"
+    f" (sched(7)), the window {SHARED_WINDOW_MS}, and the interval ±{SHARED_WIDE:.1%}."
 )
 
 
@@ -23,4 +23,4 @@ def questions() -> Iterator[Question]:
 
 def measure() -> Part:
     """A row each. Errors: ValueError, NetbenchError."""
-    return Part("Requests beside loops by hand", f"{HOW} {OF_ONE}", tuple(rows(questions())))
+    return Part("Requests beside loops by hand", f"{HOW} {OF_SESSIONS}", tuple(rows(questions())))

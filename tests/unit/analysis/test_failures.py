@@ -113,7 +113,7 @@ def test_a_result_says_what_stands(tmp_path: Path, moves: bool, every: int, verd
 
     source = Source.of(Synth(runs=24, edit=flaky).write(tmp_path / "r"))
     for c in source.compare("send", "readwrite", "sender_demand"):
-        assert (c.verdict, c.shaken) == (verdict, verdict == "inconclusive")
+        assert (c.verdict, c.withdrawn) == (verdict, verdict == "inconclusive")
     gate = judge(parse("sender_demand>2%"), {"sender_demand": [c]})
     assert (gate.passed, len(gate.unjudged)) == (every == 6, every == 2)
 
