@@ -171,6 +171,8 @@ def resume(path: Path, plain: bool = False) -> Conclusion:
     refuse_another(store, Plan(begun))  # before its lab is made
     if store.state:
         _refuse_below(store.state)
+    for finding in _left():
+        progress.say(str(finding))
     with _made(begun, progress.say) as ready:
         return _announced(conductor.resume(path, ready, progress))
 
@@ -253,19 +255,22 @@ def restore(result: Path) -> list[str]:
 def left_changed() -> Mapping[str, list[str]]:
     """What this account has left changed on any host: by the ID of a campaign its name and result,
     then a line for each thing, or why it cannot be read. Of a lab's hosts what they have changed of
-    this machine. The newest first: what it found may be what an older one had changed.
+    this machine. What was changed last first: it may have found what another had changed.
     """
     from netbench.result import campaign_state
+    from netbench.result.journal import Journal
 
-    by_campaign = {}
+    left = []
     for folder in reversed(campaign_state.folders()):
+        made = dict[str, str]()
         try:
-            lines = _left_by(campaign_state.CampaignState(folder))
+            state = campaign_state.CampaignState(folder)
+            lines, made = _left_by(state), Journal(state.journal).changed_boots()
         except (NetbenchError, OSError) as error:  # the others can still be put back
             lines = [f"cannot be read: {error}"]
         if lines:
-            by_campaign[folder.name] = lines
-    return by_campaign
+            left.append((max(made.values(), default=""), folder.name, lines))
+    return {name: lines for _, name, lines in sorted(left, key=lambda e: e[0], reverse=True)}
 
 
 def _left() -> Iterator[Finding]:
@@ -283,25 +288,19 @@ def _left() -> Iterator[Finding]:
 
 
 def _refuse_below(state: CampaignState) -> None:
-    """While a dead campaign that began later has left changes of the same: what these found is what
-    this one has set. Errors: RequestError.
+    """While a dead campaign has left changes that were made later in the same boot: what these
+    found may be what this one has set, in whatever words. Errors: RequestError.
     """
     from netbench.result import campaign_state
-    from netbench.result.journal import Change, Journal
+    from netbench.result.journal import Journal
 
-    def held(state: CampaignState) -> set[tuple[object, ...]]:
-        journal = Journal(state.journal)
-        hosts = {each.host for each in journal.all(Change)}
-        left = (each for host in hosts for each in journal.outstanding(host))
-        return {(each.boot_id, each.network, each.op, each.target) for each in left}
-
-    order = campaign_state.folders()
-    above = order[order.index(state.path) + 1 :]
-    for later in campaign_state.unfinished():
-        if later.path in above and held(state) & held(later):
+    own = Journal(state.journal).changed_boots()
+    for other in campaign_state.unfinished():
+        above = Journal(other.journal).changed_boots()
+        if any(above.get(boot, "") > made for boot, made in own.items()):
             raise RequestError(
-                "a campaign that began later has left changes of the same; put these back first:"
-                f" `restore {later.path.name}`, or `restore --all`"
+                "another campaign that died has left changes that were made later; put these back"
+                f" first: `restore {other.path.name}`, or `restore --all`"
             )
 
 

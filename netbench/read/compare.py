@@ -31,7 +31,7 @@ from netbench.stats.comparison import (
     LATE_CLIENT,
     NO_LATENESS,
     Comparison,
-    failures_said,
+    undone_by_failures,
 )
 from netbench.stats.dependence import correlations, followed, in_common, widened
 from netbench.stats.failures import absent, counted, ranked
@@ -39,7 +39,6 @@ from netbench.stats.intervals import Numbers, means_of
 from netbench.stats.pairs import NO_BUILDS, Rounds, Series, differences, rounds
 
 ZERO = "a run measured 0, which has no ratio"
-WORST = f"{ZERO}, and nothing is worse"
 Place = tuple[str, str]
 """(cell, pair)"""
 
@@ -73,7 +72,7 @@ class Sides(NamedTuple):
         if self.base is None:
             return absent(c.names[1], self.failed[1], c.metric, self.never[1])
         none = (self.mine.values <= 0).any() or (self.base.values <= 0).any()
-        return "" if not none else WORST if c.better == 1 else ZERO
+        return ZERO if none else ""
 
     @property
     def doubt(self) -> str:
@@ -347,8 +346,9 @@ def _withstood(c: Comparison, sides: Sides, again: Estimate) -> Comparison:
     if mine is None or base is None:
         return c
     counts = (len(each.values) if each else 0 for each in (mine, lost, base, base_lost))
-    known = c.but(failures=counted(*counts))
-    if known.failures is None or known.verdict == "inconclusive":
+    failures = counted(*counts)
+    known = c.but(failures=failures)
+    if failures is None:
         return known
     equal, margin = known.verdict == "equivalent", known.margin or 0.0
     ends = [(1 - margin, True), (1 + margin, False)] if equal else [(1.0, known.ratio > 1)]
@@ -360,8 +360,8 @@ def _withstood(c: Comparison, sides: Sides, again: Estimate) -> Comparison:
         shown = at_level(again(sides._replace(mine=worst[0], base=worst[1])), known.corrected)
         return shown.low > 1 if above else shown.high < 1
 
-    if all(stands_at(*each) for each in ends):
+    known = known.but(stands_at=stands_at)
+    if known.verdict == "inconclusive" or all(stands_at(*each) for each in ends):
         return known
-    why = f"{failures_said(known.failures, *c.names)}, and it does not stand with these ranked last"
-    failures = replace(known.failures, stands=False)
-    return known.but(verdict="inconclusive", unsettled=why, failures=failures)
+    why, fallen = undone_by_failures(known), replace(failures, stands=False)
+    return known.but(verdict="inconclusive", unsettled=why, failures=fallen)

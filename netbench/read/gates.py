@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from netbench.read.metrics import METRICS
-from netbench.stats.comparison import Comparison
+from netbench.stats.comparison import Comparison, undone_by_failures
 
 _GATE = re.compile(
     r"\s*([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)?)\s*([<>])\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*\Z"
@@ -37,6 +37,13 @@ class Gate(NamedTuple):
     def clears(self, c: Comparison) -> bool:
         """Whether no part of the interval lies past the gate: it does not only fail to fall."""
         return c.low - 1 >= self.limit if self.below else c.high - 1 <= self.limit
+
+    def stands(self, c: Comparison) -> bool:
+        """Whether what it finds of a comparison stands with the runs that failed, too."""
+        past = self.falls(c)
+        if c.stands_at is None or not (past or self.clears(c)):
+            return True
+        return c.stands_at(1 + self.limit, past != self.below)
 
 
 class Outcome(NamedTuple):
@@ -98,12 +105,14 @@ def judge(
     earlier ones.
     """
 
-    def is_known(c: Comparison) -> bool:
-        refused = c.refused or c.withdrawn or (c.lacks_history and not forced)
-        return not (refused or math.isnan(c.low))
-
-    family = families.get(gate.metric, ())
-    known = [c for c in family if is_known(c)]
+    known, unjudged = [], []
+    for c in families.get(gate.metric, ()):
+        if c.refused or math.isnan(c.low) or (c.lacks_history and not forced):
+            unjudged.append(c)
+        elif gate.stands(c):
+            known.append(c)
+        else:
+            unjudged.append(c.but(unsettled=undone_by_failures(c)))
     fell = tuple(filter(gate.falls, known))
-    unjudged = tuple(c for c in family if not is_known(c))
-    return Outcome(gate, fell, len(known) - len(fell), unjudged, sum(map(gate.clears, known)))
+    cleared = sum(map(gate.clears, known))
+    return Outcome(gate, fell, len(known) - len(fell), tuple(unjudged), cleared)

@@ -21,6 +21,7 @@ from netbench.read.totals import CounterKey, Total
 from netbench.result.files import HostEntry, Hosts, NoiseEntry, PlanFile, PlannedCell
 from netbench.result.journal import Journal, LeftChanged
 from netbench.stats.by_boot import KERNEL, in_boots
+from netbench.stats.histogram import QUANTILES
 from netbench.stats.pairs import Rounds, rounds
 
 MOST_PAIRS = 8
@@ -244,10 +245,13 @@ class Result:
 
     def lost(self, metric: str, statuses: Collection[str] = ("failed",)) -> pd.DataFrame:
         """The runs of these statuses, with those as failed that count and lack the metric since
-        nothing moved in them.
+        nothing moved in them, or too few requests for a quantile that others of the cell have.
         """
         gone, ok = self.runs[self.runs["status"].isin(statuses)], self.ok
-        still = ok[ok.reindex(columns=MOVED).eq(0).any(axis=1) & ok[metric].isna()]
+        slow = ok.reindex(columns=MOVED).eq(0).any(axis=1)
+        if metric.rpartition("_")[2] in QUANTILES:
+            slow |= ok[metric].groupby([ok["cell"], ok["pair"]]).transform("count") > 0
+        still = ok[slow & ok[metric].isna()]
         return gone if still.empty else pd.concat([gone, still.assign(status="failed")])
 
     @cached_property

@@ -66,8 +66,8 @@ class Compared:
         """Why gates are not answered that earlier results or what was measured do not allow, and
         what to do; "" where each that has not fallen is judged for all levels.
         """
-        unanswered = [(o.gate.text, o.unjudged) for o in self.outcomes if not o.fell]
-        if texts := [text for text, of in unanswered if any(c.lacks_history for c in of)]:
+        unanswered = [(o.gate, o.unjudged) for o in self.outcomes if not o.fell]
+        if texts := [gate.text for gate, of in unanswered if any(c.lacks_history for c in of)]:
             a = self.results[A]
             return (
                 f"cannot judge {listed(texts, NAMED)}: {self._history_said}. Run {a.name} a few"
@@ -75,16 +75,11 @@ class Compared:
                 f" `compare A B --history {shell_word(a.path.parent)}`; --force judges the"
                 " intervals as they are"
             )
-        whys = [
-            (text, c.why or (c.refused or c.withdrawn) * c.unsettled)
-            for text, of in unanswered
-            for c in of
-        ]
-        refused = [(text, why) for text, why in whys if why not in ("", ZERO, FEW_RUNS)]
-        if not refused:
-            return ""
-        names = listed(list(dict(refused)), NAMED)
-        return f"cannot judge {names}: {refused[0][1]}"
+        whys = [(gate, c.why or c.unsettled) for gate, of in unanswered for c in of]
+        excused = ("", FEW_RUNS), ("", FEW_RUNS, ZERO)  # 0 lies above no limit
+        refused = {gate.text: why for gate, why in whys if why not in excused[not gate.below]}
+        names = listed(list(refused), NAMED)
+        return f"cannot judge {names}: {next(iter(refused.values()))}" if refused else ""
 
     @property
     def _history_said(self) -> str:

@@ -73,7 +73,8 @@ def render(report: Report) -> str:
 
 def comparison(c: Comparison) -> dict[str, Any]:
     """A comparison as an object."""
-    return {key: plain(value) for key, value in asdict(c).items()} | {"sentence": c.sentence}
+    told = {key: plain(value) for key, value in asdict(c).items() if key != "stands_at"}
+    return told | {"sentence": c.sentence}
 
 
 def control(c: Comparison) -> dict[str, Any]:

@@ -360,10 +360,12 @@ class Journal:
         changes = {each.number: each for each in entries if isinstance(each, Change)}
         return [each for each in reversed(changes.values()) if each.number not in undone]
 
-    def changed_boots(self) -> set[str]:
-        """Boots in which hosts have changes that are not undone."""
+    def changed_boots(self) -> dict[str, str]:
+        """Boots in which hosts have changes that are not undone, and when the last was made."""
         undone = {(each.host, number) for each in self.all(Restored) for number in each.numbers}
-        return {e.boot_id for e in self.all(Change) if (e.host, e.number) not in undone}
+        with self._lock:
+            changes = [(head.time, e) for head, e in self._known() if isinstance(e, Change)]
+        return {e.boot_id: at for at, e in changes if (e.host, e.number) not in undone}
 
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""

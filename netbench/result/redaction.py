@@ -28,21 +28,21 @@ SIDES = frozenset({"sender", "receiver", "snd", "rcv", "here", "local", "client"
 _FREE_TEXT = ("log.txt", "samples/*.txt", "report", "id", "parts")
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
 _LETTERS = re.compile(r"[^\W\d_].*[^\W\d_]")  # of a domain; `1` of dtn.1 is none
+_FLOW = r"\s\[\]{},\"'"  # what ends a word of YAML or JSON
 # of an SSH alias: what it stands for is in no campaign
 _LOGIN = re.compile(
-    r"((?<=\()[^()]{1,128}|[^\s()@/]{1,64})@"
-    r"(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)|host\d+(?!\w)|\d[\d.]+(?!\w)"
-    r"|[^\s()@:/'`.]{1,63}\.[^\s()@:/'`]{1,190}(?!\w))"
+    rf"((?<=\()[^()]{{1,128}}|[^()@/{_FLOW}]{{1,64}})@"
+    rf"(\[\Z|(?:\[[^\s\]]{{1,64}}\]|[^()@:/{_FLOW}]{{1,253}})(?=:\d)|host\d+(?!\w)"
+    rf"|\d[\d.]+(?!\w)|[^()@:/`.{_FLOW}]{{1,63}}\.[^()@:/`{_FLOW}]{{1,190}}(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
 # what is known of a reason; behind it stands what SSH, tools and commands have printed
 _KNOWN = re.compile("(verify: |boot: |lost: |).+", re.S)
 _TIME_AND_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+", re.ASCII)  # what a result is called, in
 _CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")
-"""Of a login: what says nothing of a site, or is an address."""
-_STANDS = re.compile(r"(?:user|host)\d+")  # for a name already
-_MAPPED = re.compile(r"(?<=/dev/mapper/)[^\s\"',]+")  # LVM's groups are called like their host
-_HOME = re.compile(r"(?:(?<=/home/)|(?<=/Users/))[^/\s\"',:]+")
+_TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|example")
+"""What says nothing of a site, or is an address."""
+_MAPPED = re.compile(rf"(?<=/dev/mapper/)[^{_FLOW}]+")  # LVM's groups are called like their host
+_HOME = re.compile(rf"(?:(?<=/home/)|(?<=/Users/))[^/:{_FLOW}]+")
 _BEHIND = r"(?<=\\[nrt])"  # an escape of YAML, JSON or a shell, of which the letter is no word's
 # of Ethernet, EUI-64 and InfiniBand
 _MAC = re.compile(
@@ -61,7 +61,8 @@ _ADDRESS = re.compile(
     rf"(?:{_FOUR.pattern}|[0-9A-Fa-f]{{1,4}}|(?<=::))(?!\w)|{_FOUR.pattern}"
 )
 """An address whatever stands beside it: a port, a word, a colon. Of IPv6 only a word's end."""
-_OF_LINKS = ("moved", "counters", "missing", "values")  # names of hosts and links are in keys
+_OPEN = "moved counters missing values not_held unread gauges factors held tools captures".split()
+"""What has keys, too, that a campaign chose, or that are called by a host or a link."""
 _OF_JOURNAL = ("left_changed", "ended")  # kinds of entries that a report tells
 _PARTS = {part for name in (*METRICS, *REQUEST_METRICS) for part in name.split("_")}
 _PARTS |= {"send", "receive", "socket", "buffer", "chunk"}
@@ -75,9 +76,11 @@ class Redaction:
     def __init__(self, campaign: Mapping[str, Any]) -> None:
         """`campaign`: the keys of campaign.yaml."""
         self._names: dict[str, str] = {}  # as they are written, and in small letters
-        for name, stand_in in _names(campaign):
-            self._names.setdefault(name.lower(), stand_in)
-            self._names[name] = stand_in
+        named = list(_names(campaign))
+        for lower in (False, True):
+            for name, stand_in in named:
+                self._names.setdefault(name.lower() if lower else name, stand_in)
+        self._more = len(named) + len(campaign.get("hosts") or ())
         self._addresses: dict[str, str] = {}
         longest = sorted(self._names, key=len, reverse=True)
         alone, among = (
@@ -108,9 +111,12 @@ class Redaction:
     def _plain(self, text: str, addresses: bool) -> str:
         """A text without addresses that have colons, as `text` gives it."""
         text = NOTATION.sub(self._notation, text)
-        text = self._named.sub(lambda found: self._told(found[0], DOMAIN), text)
-        text = _MAPPED.sub("mapped", _LOGIN.sub(_login, text))
-        text = _HOME.sub(lambda found: self._user(found[0]), text)
+        text = self._named.sub(lambda found: self._stand(found[0], "host"), text)
+        text = _LOGIN.sub(
+            lambda found: f"{self._stand(found[1], 'user')}@{self._stand(found[2], 'host')}", text
+        )
+        text = _MAPPED.sub(lambda found: self._stand(found[0], "mapped"), text)
+        text = _HOME.sub(lambda found: self._stand(found[0], "user"), text)
         return _ADDRESS.sub(lambda found: self._address(found[0]), text) if addresses else text
 
     def value(self, value: Any, key: str = "") -> Any:
@@ -121,10 +127,10 @@ class Redaction:
             return [self.value(each) for each in value]
         if not isinstance(value, dict):
             return value
-        is_named = key in ("hosts", *_NAMED)
+        is_open = key in ("hosts", *_NAMED, *_OPEN) or key.startswith("settings ")
         values = {
-            self._told(k, self.text(k)) if is_named or key in _OF_LINKS else k: self.value(
-                v, f"facts {k}" if key == "facts" else k
+            self._told(k, self.text(k)) if is_open else k: self.value(
+                v, f"{key} {k}" if key in ("facts", "settings") else k
             )
             for k, v in value.items()
         }
@@ -156,10 +162,12 @@ class Redaction:
             return found[0]
         return fold([self._told(name, name) for name in names])
 
-    def _user(self, name: str) -> str:
-        if _STANDS.fullmatch(name):
-            return name
-        return self._names.setdefault(name.lower(), f"user{len(self._names) + 1}")
+    def _stand(self, name: str, kind: str) -> str:
+        """What stands for a name, also for one that no campaign tells: no other has the same."""
+        if (told := self._told(name, "")) or _TOLD.fullmatch(name):
+            return told or name
+        self._more += 1
+        return self._names.setdefault(name.lower(), f"{kind}{self._more}")
 
     def _address(self, word: str) -> str:
         """An address out of those that are kept for documents (RFC 5737, 3849 and 7042)."""
@@ -192,14 +200,20 @@ def _stand_in(word: str, number: int) -> str:
 def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What identifies the hosts of a campaign, and what stands for it."""
     hosts = campaign.get("hosts")
-    for number, (name, written) in enumerate(hosts.items() if isinstance(hosts, dict) else (), 1):
+    numbered = list(enumerate(hosts.items() if isinstance(hosts, dict) else (), 1))
+    own = {str(name): f"host{number}" for number, (name, _) in numbered}
+    none = SIDES | {"", "default", *filter(_ADDRESS.fullmatch, own)}
+    yield from (
+        (name, own[name]) for name in own.keys() - none
+    )  # before ways by which they are met
+    for number, (name, written) in numbered:
         keys = written if isinstance(written, dict) else {"ssh": written}
         user, _, target = str(keys.get("ssh") or "").rpartition("@")
         target = target.removeprefix("ssh://").partition("/")[0]
         if target.startswith("["):
             target = target[1:].partition("]")[0]
         host = target if target.count(":") > 1 else target.partition(":")[0]
-        for word in {str(name), host, str(keys.get("address") or "")} - SIDES - {"", "default"}:
+        for word in {str(name), host, str(keys.get("address") or "")} - none:
             if _ADDRESS.fullmatch(word):
                 continue  # an address, which is found by its form
             yield word, f"host{number}"
@@ -219,12 +233,6 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for number, name in enumerate(named if isinstance(named, dict) else (), 1):
             if name not in used | SIDES:
                 yield name, f"{word}{number}"
-
-
-def _login(found: re.Match[str]) -> str:
-    """A login at a host, by the names that SSH knows, without what nobody has hidden yet."""
-    both = zip(found.groups(), ("user", "host"), strict=True)
-    return "@".join(word if _TOLD.fullmatch(word) else name for word, name in both)
 
 
 def _every_word(value: object) -> Iterator[str]:

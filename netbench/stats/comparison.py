@@ -5,8 +5,8 @@ moves 84.1% more than tso=off, 95% interval 80.2 to 88.1%".
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from netbench.base.units import count
@@ -45,7 +45,8 @@ class Comparison:
     deviation that it comes from. `why`: why there is no interval. Of two results, `earlier` is the
     number of earlier results whose spread is in the interval, `between` the standard deviation of
     their mean logarithms. `unsettled`: why an interval gives no verdict, where more runs would not.
-    `failures`: of both levels, where any run failed.
+    `failures`: of both levels, where any run failed; `stands_at(end, above)`: whether the interval
+    lies above or below a ratio with these ranked last, too.
     """
 
     factor: str
@@ -75,6 +76,7 @@ class Comparison:
     better: int | None = None  # whether more is; None: as the metric of that name has it
     flags: tuple[str, ...] = ()  # of FLAGS
     failures: Failures | None = None
+    stands_at: Callable[[float, bool], bool] | None = field(default=None, compare=False)
 
     def but(self, **changes: Any) -> Comparison:
         """As dataclasses.replace, which takes seven times as long: there are thousands, each made
@@ -92,11 +94,6 @@ class Comparison:
         campaigns lie apart: one has no spread.
         """
         return self.earlier is not None and self.earlier < 2 and not self.why
-
-    @property
-    def withdrawn(self) -> bool:
-        """Whether its verdict was taken away for runs that failed."""
-        return self.failures is not None and not self.failures.stands
 
     @property
     def refused(self) -> bool:
@@ -167,17 +164,22 @@ def _despite(c: Comparison) -> str:
         return ""
     failed = c.failures.failed + c.failures.baseline_failed
     are = "is" if failed == 1 else "are"
-    return f", even if the {count(failed, 'run')} that failed {are} ranked last"
+    return f", even if the {count(failed, 'run')} that {_lost(c)} {are} ranked last"
 
 
-def failures_said(failures: Failures, level: str, baseline: str) -> str:
-    """`3 of 20 runs of send=splice failed and 1 of 20 of send=write`."""
-    f = failures
+def _lost(c: Comparison) -> str:
+    """What runs without a value did."""
+    return "failed" + f" or gave no {c.metric}" * (c.metric.rpartition("_")[2] in QUANTILES)
+
+
+def undone_by_failures(c: Comparison) -> str:
+    """`3 of 20 runs of send=splice failed and 1 of 20 of send=write, and it does not stand ...`."""
+    f, (level, baseline) = c.failures or Failures(0, 0, 0, 0), c.names
     counts = ((f.failed, f.runs, level), (f.baseline_failed, f.baseline_runs, baseline))
     parts = (
         f"{failed} of {count(runs, 'run')} of {name}" for failed, runs, name in counts if failed
     )
-    return f"{' and '.join(parts)} failed"
+    return f"{' and '.join(parts)} {_lost(c)}, and it does not stand with these ranked last"
 
 
 def _short(c: Comparison) -> str:

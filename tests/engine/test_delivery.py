@@ -1,8 +1,5 @@
 """What is sent arrives, byte for byte: every send method, receive method, source and sink that the
 descriptors put together.
-
-The expected content is made here in Python, from the pattern's definition; file sinks are read back
-and compared with it, discard sinks are compared by the digests of both sides.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """Sources, sinks and result folders that go wrong, with the real thing: permissions, full and
 read-only disks, files cut short.
-
-Each ends as a record with its reason, or an error that says what to do; nothing is lost and nothing
-hangs.
 """
 
 from __future__ import annotations

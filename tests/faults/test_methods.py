@@ -1,8 +1,6 @@
 """What goes wrong under a method: each send and each receive method meets each fault. The run ends
 with an error that says what happened and what to do, and the worker serves the next run with
 nothing left open.
-
-Peers are made by hand: sockets that speak the data port's handshake, and then do as they like.
 """
 
 from __future__ import annotations

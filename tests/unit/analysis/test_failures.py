@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,13 @@ import scipy.stats
 from netbench.model import Repeat
 from netbench.read.compare import for_factor
 from netbench.read.gates import judge, parse
+from netbench.read.result import Result
 from netbench.report import first
 from netbench.report.build import build
 from netbench.report.source import Source
 from netbench.stats.comparison import Comparison
 from netbench.stats.failures import ranked
+from netbench.stats.intervals import NAN
 from netbench.stats.pairs import Series
 from tests.support.synthetic import Record, Synth, failed
 
@@ -113,9 +116,22 @@ def test_a_result_says_what_stands(tmp_path: Path, moves: bool, every: int, verd
 
     source = Source.of(Synth(runs=24, edit=flaky).write(tmp_path / "r"))
     for c in source.compare("send", "readwrite", "sender_demand"):
-        assert (c.verdict, c.withdrawn) == (verdict, verdict == "inconclusive")
+        assert c.verdict == verdict
     gate = judge(parse("sender_demand>2%"), {"sender_demand": [c]})
     assert (gate.passed, len(gate.unjudged)) == (every == 6, every == 2)
+
+
+@pytest.mark.parametrize(("speed", "limit", "lost"), [(1, 2, 1), (1, 2, 9), (0.95, 20, 9)])
+def test_a_gate_stands_with_failed_runs_ranked_last(speed: float, limit: int, lost: int) -> None:
+    new = speed * OLD * np.exp(np.random.default_rng(4).normal(0, 0.005, 20))
+    found = compare(OLD, new, {"new": list(range(0, 2 * lost, 2))})
+    outcome = judge(parse(f"throughput<-{limit}%"), {"throughput": [found]})
+    assert (outcome.passed, len(outcome.unjudged)) == (lost == 1, lost == 9)
+
+
+def test_a_run_that_lacks_what_its_cell_has_is_lost() -> None:
+    runs = pd.DataFrame({"cell": [*"aabb"], "pair": "x", "status": "ok", "p99": [1.0] + [NAN] * 3})
+    assert [*Result.lost(SimpleNamespace(runs=runs, ok=runs), "p99").index] == [1]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("status", ["refused", "unsupported"])

@@ -100,17 +100,6 @@ def test_what_cannot_be_compared_says_why(
     assert all(math.isnan(c.low) for c in found)
 
 
-def test_a_run_that_measured_nothing_has_no_ratio(tmp_path: Path) -> None:
-    def nothing(record: Record) -> Record:
-        if record["run"] == 3:
-            counted = record["receiver"]["flow"]["bytes"]
-            counted[1][0] = counted[0][0]
-        return record
-
-    found = both(made(tmp_path / "a", edit=nothing), made(tmp_path / "b"))
-    assert sum(c.why.endswith("has no ratio, and nothing is worse") for c in found) == 1
-
-
 # --- which cells are the same ---
 
 

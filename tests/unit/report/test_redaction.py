@@ -179,7 +179,7 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
         ({}, "[fe80::1%eth0]:80 198.18.0.1/24.", "[2001:db8::1%eth0]:80 192.0.2.3/24."),
         ([], "a list of hosts", "a list of hosts"),
         ({"SND1": "snd1.lab.corp.example"}, "Snd1 gate.corp.example SND1.lab.corp.example x.example",
-         "host1 example host1 x.example"),
+         "host1 host8 host1 x.example"),
         *(({}, form.format("10.66.77.88"), form.format("192.0.2.2")) for form in (
             "{}:40112 connected", "{}: refused", "{}-x", "to:{}", "http://{}:80", "x{}", "[{}],", "{}.",
             "...{}.5201")),
@@ -203,12 +203,14 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
         ({"dtn.1": None, "dtn.2": None}, "dtn.2: chunk 1 of 2, 6.1.0", "host2: chunk 1 of 2, 6.1.0"),
         ({"3f2a9c8b7d6e": None}, "3f2a9c8b7d6e", "host1"),
         ({"a": {}, "db1": {}}, "a: fd12::a 2a02:db1::b 12:30:db1", "host1: 2001:db8::1 2001:db8::2 12:30:host2"),
-        ({}, "snd (kim@node17.acme.com:22)", "snd (user@host:22)"),
-        ({}, "a (kim@acme.com@node17:22) b (kim lee@n:22)", "a (user@host:22) b (user@host:22)"),
-        ({"db1": {}}, "for kim@db1 from kim@10.0.0.5", "for user@host1 from user@192.0.2.2"),
-        ({}, r"(kim@node17:22) (ACME\kim@n:22)", "(user@host:22) (user@host:22)"),
-        ({}, "(kim@10.0.0.5:22) kim@[fd00::5]:22", "(user@192.0.2.2:22) user@[2001:db8::2]:22"),
-        ({}, "ext4 on /dev/mapper/dtn01--vg-root", "ext4 on /dev/mapper/mapped"),
+        ({}, "snd (kim@node17.acme.com:22)", "snd (user1@host2:22)"),
+        ({}, "a (kim@acme.com@node17:22) b (kim lee@n:22)", "a (user1@host2:22) b (user3@host4:22)"),
+        ({"db1": {}}, "for kim@db1 from kim@10.0.0.5", "for user4@host1 from user4@192.0.2.2"),
+        ({}, r"(kim@node17:22) (ACME\kim@n:22)", "(user1@host2:22) (user3@host4:22)"),
+        ({}, "(kim@10.0.0.5:22) kim@[fd00::5]:22", "(user1@192.0.2.2:22) user1@[2001:db8::2]:22"),
+        ({}, "on [/dev/mapper/dtn01--vg-root, /dev/mapper/b]", "on [/dev/mapper/mapped1, /dev/mapper/mapped2]"),
+        ({}, "[a@gw1.x.net, 'b@gw2.x.net']}", "[user1@host2, 'user3@host4']}"),
+        ({"guest": {"ssh": "root@vm:22"}, "vm": "vm"}, "guest>vm", "host1>host2"),
         ({}, "enx525400123456 br-525400123456 ip-10-66-77-88", "enx00005e005301 br-00005e005301 ip-192.0.2.3"),
         ({}, "5254.0012.3456 in /Users/kim/x", "00:00:5e:00:53:01 in /Users/user1/x"),
         *(({}, kept, kept) for kept in ("std::fmt::f64 0000:3b:00.0", "0.10.20 1.2.3.4.5 300.1.1.1")),
@@ -242,6 +244,8 @@ def test_groups_links_and_notations_of_hosts_stand_for_no_site() -> None:
     plan = {"groups": {"t0": ["cern01"]}, "links": {"wan": {"hosts": ["cern02"]}}}
     hidden = {"groups": {"group1": ["host1"]}, "links": {"link1": {"hosts": ["host2"]}}}
     assert redaction.value(plan) == hidden
+    keyed = {"factors": {"cern01-irq": "cern01"}, "settings": {"sender": {"cern01-irq": 1}}}
+    assert json.dumps(redaction.value(keyed)) == json.dumps(keyed).replace("cern01", "host1")
     named = {"hosts": {"10.8.1.2": {}}, "kernel": "10.8.1.2", "missing": {"firmware": "10.8.1.2"}}
     assert json.dumps(redaction.value(named)).count(redaction.text("10.8.1.2")) == 3
 
