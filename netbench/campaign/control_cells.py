@@ -30,9 +30,7 @@ def with_controls(
 
 
 def _baselines(cells: Sequence[Cell], swept: Collection[str], compare: Compare) -> list[Cell]:
-    """The baseline of each context of the other swept factors in which a level is compared with
-    it.
-    """
+    """The baseline of each context of the other swept factors in which a level is compared."""
     others = [name for name in swept if name != compare.factor]
     contexts: dict[tuple[str | None, ...], dict[str | None, Cell]] = {}
     for cell in cells:

@@ -169,9 +169,7 @@ class Reader:
             raise expected(why, written, nearest(written, choices)) from error
 
     def factors(self, sweep: Mapping[str, Any]) -> dict[str, list[Level]]:
-        """The levels of every swept key, in file order; those that are wrong are noted and left
-        out.
-        """
+        """The levels of every swept key, in file order; wrong ones are noted and left out."""
         factors: dict[str, list[Level]] = {}
         for key, levels in sweep.items():
             at: Loc = ("sweep", key)

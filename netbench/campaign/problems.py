@@ -34,9 +34,7 @@ class Problems:
         self.warnings.append(f"{place}: {message}" + (f" (from {origin})" if origin else ""))
 
     def add(self, loc: Loc, message: str, nearest: str = "") -> None:
-        """Note a problem at a place of the tree. One of what is said of several hosts is noted
-        once.
-        """
+        """Note a problem at a place of the tree; what is said of several hosts is noted once."""
         word = word_at(self.tree, loc)
         if word and (id(word), message) in self._words:
             return

@@ -28,9 +28,7 @@ def is_setting(key: str, commands: Collection[str] = ()) -> bool:
 def differing_ends(
     always: Mapping[str, SettingLevel], cell: Mapping[str, SettingLevel]
 ) -> Iterator[tuple[str, SettingLevel, SettingLevel]]:
-    """(name, sender's level, receiver's level) of each setting that differs between the ends of a
-    pair.
-    """
+    """(name, sender's level, receiver's level) of each setting in which a pair's ends differ."""
     sender, receiver = (
         ChainMap(*layers(always, cell, NO_COMMANDS, side)) for side in ("sender", "receiver")
     )

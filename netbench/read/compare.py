@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -106,6 +107,7 @@ def in_result(
     baseline: str,
     margin: float | None = None,
     runs: pd.DataFrame | None = None,
+    everywhere: bool = False,
 ) -> list[Comparison]:
     """for_factor of a result; runs: those of its ok runs that count here. Errors: KeyError."""
     return for_factor(
@@ -120,6 +122,7 @@ def in_result(
         order=result.rounds if factor == KERNEL else None,
         better=result.describe(metric).better if metric in result.metrics else None,
         failed=result.lost(metric, ("failed", *NEVER)),
+        everywhere=everywhere,
     )
 
 
@@ -155,6 +158,7 @@ def for_factor(
     order: Rounds | None = None,
     better: int | None = None,
     failed: pd.DataFrame | None = None,
+    everywhere: bool = False,
 ) -> list[Comparison]:
     """Each level of `factor` against `baseline`, all other factors equal, per pair: one family.
 
@@ -162,11 +166,11 @@ def for_factor(
     asked for; its confidence is that of the whole family, its min and max widen as for a mean, its
     boots say what the unit is. margin: fraction within which a difference does not matter. planned:
     the factors of every cell; a level that has no run where it was to have some is told so, unless
-    the whole context has none. order: the rounds of boots, where more is known of them than `runs`
-    show. better: whether more is, of a metric that a tool prints. failed: the runs that failed,
-    with the same columns; a verdict that does not stand with these ranked last is none; and those
-    that could not be made. Errors:
-    KeyError for a factor, level or metric that is not there.
+    the whole context has none, but for `everywhere` and what could be run. order: the rounds of
+    boots, where more is known of them than `runs` show. better: whether more is, of a metric that a
+    tool prints. failed: the runs that failed, with the same columns; a verdict that does not stand
+    with these ranked last is none; and those that could not be made. Errors: KeyError for a factor,
+    level or metric that is not there.
     """
     if factor not in factors or metric not in runs:
         raise KeyError(factor if factor not in factors else metric)
@@ -193,6 +197,9 @@ def for_factor(
     def never(place: tuple[str, ...]) -> str:
         return next((status for status in NEVER if place in lost.get(status, {})), "")
 
+    for pair, place in product(pd.unique(runs["pair"]), sorted(places) if everywhere else ()):
+        if not never((str(pair), *place)):
+            contexts.setdefault((str(pair), *place[:-1]), {})
     empty = Comparison(factor, "", baseline, {}, "", metric, 0, confidence=repeat.confidence)
     empty = empty.but(margin=margin, better=better)
     family = [

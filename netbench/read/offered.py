@@ -20,9 +20,7 @@ Place = tuple[str, str]
 
 
 def word(result: Result, factors: Mapping[str, str]) -> str:
-    """The rate of a cell as written: of its factors, else of the campaign's transfer; "" without
-    one.
-    """
+    """The rate of a cell as written: of its factors, else of the transfer; "" without one."""
     written = factors.get(KEY) or (result.asked or {}).get(f"transfer.{KEY}", "")
     return "" if written == "none" else str(written)
 

@@ -143,9 +143,7 @@ def cpus_busy(side: SideCounters) -> Number:
 
 
 def slower(side: SideCounters) -> Number:
-    """How much longer than on idle CPUs a quantum took on a host, as a record has it: 0.1 is
-    10%.
-    """
+    """How much longer than on idle CPUs a quantum took on a host, by a record: 0.1 is 10%."""
     return window_of(side).quantum / window_of(side, "idle_").quantum - 1
 
 

@@ -100,9 +100,7 @@ class Compared:
 
     @property
     def sections(self) -> list[Section]:
-        """Head with sentences, tables, differences, gates; those that have nothing to say are left
-        out.
-        """
+        """Head with sentences, tables, differences, gates; what has nothing to say is left out."""
         several = len({c.pair for family in self.families.values() for c in family}) > 1
         head = explained(self.label)
         if len(self.results) > 1:

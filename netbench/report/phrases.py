@@ -77,9 +77,7 @@ def where(c: Comparison, several: bool, named: Collection[str] | None = None) ->
 
 
 def sentence(c: Comparison, *results: Result) -> str:
-    """A comparison in words with its verdict, and what the metric is where its name does not say
-    it.
-    """
+    """A comparison in words with its verdict, and what the metric is where its name says less."""
     notes = [c.verdict] if c.verdict in ("better", "worse") else []
     notes += [f"CPU of {ALONE}"] if is_of_process(c.metric, *results) else []
     return f"{c.sentence} ({'; '.join(notes)})" if notes else c.sentence

@@ -208,8 +208,8 @@ class Source:
         free: bool = False,
     ) -> list[Comparison]:
         """Each level of a factor against the baseline in one metric, marked where the control shows
-        as much; free: throughput only where no rate fixes it. Errors: KeyError for what is not
-        there.
+        as much; free: throughput only where no rate fixes it, and contexts that have the metric.
+        Errors: KeyError for what is not there.
         """
         result = self.result
         runs = result.ok
@@ -220,7 +220,7 @@ class Source:
         ):
             places = zip(runs["cell"], runs["pair"], strict=True)
             runs = runs.loc[[place not in fixed for place in places]]  # of none, no rows
-        family = in_result(result, metric, factor, baseline, margin, runs)
+        family = in_result(result, metric, factor, baseline, margin, runs, not free)
         return [self._grounded(c) for c in marked(family, self.controls(family))]
 
     def _grounded(self, c: Comparison) -> Comparison:

@@ -333,9 +333,7 @@ class Journal:
             if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
                 where = f"in the network namespace {head.netns}"
             is_here = 0 in (network, change.network) or change.network == network
-            net = change.op != "file" or change.target[0].startswith(
-                ("/proc/sys/net", "/sys/class")
-            )
+            net = change.op != "file" or "/net/" in change.target[0]
             if change.boot_id == boot_id and net and not is_here:
                 where = "in a network namespace that may have gone"
             if where:

@@ -23,7 +23,7 @@ REDACTED = "redacted"
 DOMAIN = "example"
 _NAMED = {"groups": "group", "links": "link"}
 """Top-level keys of a campaign whose keys are a site's names, and what stands for each."""
-SIDES = frozenset({"sender", "receiver", "snd", "rcv", "here", "local", "client", "server"})
+SIDES = frozenset("sender receiver send receive snd rcv here local client server".split())
 """Names of hosts that say no more than what a host does."""
 _FREE_TEXT = ("log.txt", "samples/*.txt", "report", "id", "parts")
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
