@@ -161,6 +161,4 @@ class LabError(NetbenchError):
 
 
 class LabRefused(LabError, RequestError):
-    """A lab was asked for that cannot be had here: a wrong name, no root, a missing tool, a name in
-    use.
-    """
+    """A lab that cannot be had here: a wrong name, no root, a missing tool, a name in use."""

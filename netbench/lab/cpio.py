@@ -13,9 +13,7 @@ _BLOCK = 512
 
 
 class Archive:
-    """Folders, files and links, all of root's, in the order added; folders above them are made with
-    them.
-    """
+    """Folders, files and links of root, in the order added; folders above are made with them."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

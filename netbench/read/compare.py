@@ -26,6 +26,7 @@ from netbench.read.verdicts import at_level, corrected, stands, tested
 from netbench.stats.by_boot import KERNEL, Builds, in_boots
 from netbench.stats.comparison import (
     CHANGES,
+    CUT_SHORT,
     DEPENDENT,
     FEW,
     FEW_RUNS,
@@ -140,7 +141,8 @@ def changed(result: Result) -> set[Place]:
         for metric in result.metrics
         if metric in ("throughput", "transactions") or metric.endswith(("_cpu", "_demand"))
         for c in in_result(result, metric, asked.factor, asked.baseline, asked.margin)
-        if c.verdict in CHANGES or (c.unsettled == FEW_RUNS and not c.low <= 1 <= c.high)
+        if c.verdict in CHANGES
+        or (c.unsettled in (FEW_RUNS, CUT_SHORT) and not c.low <= 1 <= c.high)
         for level in (c.level, c.baseline)
     }
 
@@ -321,8 +323,10 @@ def _unplanned(c: Comparison, repeat: Repeat) -> str:
     the campaign ended early is no more; or their boots, and how many runs each has, were no plan:
     nothing says how often such an interval holds.
     """
-    if repeat.max <= FEW or (c.unit == "block" and c.n < min(repeat.min, FEW + 1)):
+    if repeat.max <= FEW:
         return FEW_RUNS
+    if c.unit == "block" and c.n < min(repeat.min, FEW + 1):
+        return CUT_SHORT
     why = f"its runs lie in {c.n} boots that were not planned; run it anew, or with repeat.boots"
     return why if c.unit == "boot" else ""
 

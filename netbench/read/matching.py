@@ -182,6 +182,8 @@ def _words(a: Result, b: Result) -> Iterator[Difference]:
     otherwise.
     """
     if a.asked is None or b.asked is None:
+        read = ("cannot be read" if each.asked is None else "can be read" for each in (a, b))
+        yield Difference(CAMPAIGN, "campaign.yaml", *read)
         return
     for key in dict.fromkeys((*a.asked, *b.asked)):
         one, two = (asked.get(key, "not written") for asked in (a.asked, b.asked))

@@ -54,9 +54,7 @@ def entries(results: Path) -> list[Entry]:
 
 
 def render(results: Path, file: Path) -> str:
-    """The page of all results below a folder; `file` is where it will be, from where its links
-    lead.
-    """
+    """The page of all results below a folder; `file`: where it will be, from where links lead."""
     rows = entries(results)
 
     def link(target: Path) -> str:

@@ -104,9 +104,9 @@ def image(source: Source, plot: Plot) -> Markup:
 def drawn(source: Source, plot: Plot) -> Axes:
     """A drawing of a section, with its label. Errors: as image."""
     axes, result = _KINDS[plot.kind](source, plot), source.result
-    asked = ": ".join(filter(None, (result.name, result.about)))
+    asked = ": ".join(filter(None, (result.name, result.about))).replace("$", r"\$")
     below = "\n" if plot.label else ""  # the line of the label
-    axes.set_title(f"{asked}{below}", loc="left", fontsize=10, wrap=True)
+    axes.set_title(f"{asked}{below}", loc="left", fontsize=10, wrap=True, parse_math=True)
     return titled(axes, plot.label)
 
 

@@ -166,9 +166,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _prune() -> None:
-    """Forget campaigns that no controller has acted on for long, where nothing is left to be put
-    back.
-    """
+    """Forget campaigns that nobody has acted on for long, where nothing is left to be put back."""
     old = time.time() - _KEPT_SECONDS
     for folder in folders(old):
         with suppress(StoreError, OSError):

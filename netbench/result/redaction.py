@@ -220,7 +220,7 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             label, *domain = word.split(".")
             if domain and not label.isdecimal():
                 yield label, f"host{number}"
-            for i in range(max(len(domain) - 1, bool(domain))):
+            for i in range(len(domain) - 1):  # the last label is anybody's
                 if _LETTERS.search(below := ".".join(domain[i:])):
                     yield below, DOMAIN
         for each in {user.rpartition("/")[2], str(keys.get("run_as") or "")} - {"", "root"}:

@@ -194,9 +194,7 @@ class _ToolRun(NamedTuple):
         client.stop()
 
     def _await_exit(self) -> Outcome:
-        """The client's result. Errors: ToolFailed when it has not exited in time; it is killed
-        then.
-        """
+        """The client's result. Errors: ToolFailed when it has not exited in time; it is killed."""
         server, seconds, began = self.server, self.seconds, time.monotonic()
         while True:
             waited = time.monotonic() - began

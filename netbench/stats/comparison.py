@@ -30,6 +30,7 @@ NO_VERDICT = "no verdict"
 """In place of a verdict, where what was measured cannot carry one (grounds.py)."""
 FEW = 3  # runs of a cell, in one boot, that are for trying alone
 FEW_RUNS = f"too few runs (a cell has at most {FEW})"
+CUT_SHORT = "too few runs: its cells were to have more"
 LATE_CLIENT = "the client was late: its own delay is in the latency"
 NO_LATENESS = "how late the client was is not known"
 
@@ -98,7 +99,8 @@ class Comparison:
     @property
     def refused(self) -> bool:
         """Whether no interval, however narrow, would have given a verdict."""
-        return self.verdict == NO_VERDICT or self.unsettled in (FEW_RUNS, LATE_CLIENT, NO_LATENESS)
+        whys = (FEW_RUNS, CUT_SHORT, LATE_CLIENT, NO_LATENESS)
+        return self.verdict == NO_VERDICT or self.unsettled in whys
 
     @property
     def names(self) -> tuple[str, str]:

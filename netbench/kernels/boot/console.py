@@ -16,9 +16,7 @@ def panicked(lines: Sequence[str], stale: Sequence[str]) -> bool:
 
 
 def excerpt(lines: Sequence[str]) -> list[str]:
-    """The lines around a panic, else the last ones; lines that differ in numbers only are shown
-    once.
-    """
+    """The lines around a panic, else the last ones; those that differ in numbers only, once."""
     once = list({_DIGITS.sub("", line): line for line in reversed(lines)}.values())[::-1]
     panic = max((at for at, line in enumerate(once) if PANIC in line), default=None)
     return (
