@@ -116,8 +116,7 @@ def start(
     from netbench.run import conductor
 
     progress = for_terminal(plain)
-    for finding in _left():
-        progress.say(str(finding))
+    _warn(progress.say)
     with _made(_pinned(campaign), progress.say, jobs) as ready:
         return _announced(conductor.start(ready, results, progress))
 
@@ -171,8 +170,7 @@ def resume(path: Path, plain: bool = False) -> Conclusion:
     refuse_another(store, Plan(begun))  # before its lab is made
     if store.state:
         _refuse_below(store.state)
-    for finding in _left():
-        progress.say(str(finding))
+    _warn(progress.say)
     with _made(begun, progress.say) as ready:
         return _announced(conductor.resume(path, ready, progress))
 
@@ -285,6 +283,11 @@ def _left() -> Iterator[Finding]:
         what = "an earlier campaign of this account may have left hosts changed, which would be"
         yield Finding("warning", "", f"{what} measured", "`restore` lists what, and puts it back")
         return
+
+
+def _warn(say: Callable[[str], None]) -> None:
+    for finding in _left():
+        say(str(finding))
 
 
 def _refuse_below(state: CampaignState) -> None:
@@ -403,7 +406,9 @@ def transfer(
     CampaignError, RequestError, HostError; NetbenchError with the reason when the run failed.
     """
     from netbench.run import conductor
+    from netbench.run.progress import Lines
 
+    _warn(Lines().say)
     deep = (bool, dict, list, tuple)
     texts = {k: json.dumps(v, default=str) if isinstance(v, deep) else v for k, v in keys.items()}
     asked = [*words, *(f"{key}={text}" for key, text in texts.items())]

@@ -39,7 +39,7 @@ _LOGIN = re.compile(
 _KNOWN = re.compile("(verify: |boot: |lost: |).+", re.S)
 _TIME_AND_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+", re.ASCII)  # what a result is called, in
 _CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|example")
+_TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|example\d*")
 """What says nothing of a site, or is an address."""
 _MAPPED = re.compile(rf"(?<=/dev/mapper/)[^{_FLOW}]+")  # LVM's groups are called like their host
 _HOME = re.compile(rf"(?:(?<=/home/)|(?<=/Users/))[^/:{_FLOW}]+")
@@ -88,7 +88,7 @@ class Redaction:
             or "(?!)"
             for is_part in (True, False)
         )
-        domains = "|".join(re.escape(name) for name in longest if self._names[name] == DOMAIN)
+        domains = "|".join(re.escape(n) for n in longest if self._names[n].startswith(DOMAIN))
         # hosts that no campaign names, by labels of RFC 1035: without bounds all of a text is tried
         below = rf"|(?:[\w-]{{1,63}}\.){{1,16}}(?:{domains})" if domains else ""
         self._named = re.compile(
@@ -200,6 +200,7 @@ def _stand_in(word: str, number: int) -> str:
 def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What identifies the hosts of a campaign, and what stands for it."""
     hosts = campaign.get("hosts")
+    domains = dict[str, str]()
     numbered = list(enumerate(hosts.items() if isinstance(hosts, dict) else (), 1))
     own = {str(name): f"host{number}" for number, (name, _) in numbered}
     none = SIDES | {"", "default", *filter(_ADDRESS.fullmatch, own)}
@@ -222,7 +223,7 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield label, f"host{number}"
             for i in range(len(domain) - 1):  # the last label is anybody's
                 if _LETTERS.search(below := ".".join(domain[i:])):
-                    yield below, DOMAIN
+                    yield below, domains.setdefault(below, f"{DOMAIN}{len(domains) or ''}")
         for each in {user.rpartition("/")[2], str(keys.get("run_as") or "")} - {"", "root"}:
             yield each, f"user{number}"
     if config := campaign.get("ssh_config"):

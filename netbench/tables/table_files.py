@@ -53,10 +53,10 @@ def write_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
 def _for_spreadsheets(table: duckdb.DuckDBPyRelation) -> str:
     """The columns of a table such that no text is taken for a formula, or moves a terminal."""
     return ", ".join(
-        f"CASE WHEN regexp_matches({name(column)}, '{FORMULA}') AND"
+        f"CASE WHEN regexp_matches({name(column)}::VARCHAR, '{FORMULA}') AND"
         f" try_cast({name(column)} AS DOUBLE) IS NULL THEN '''' ELSE '' END"
-        f" || regexp_replace({name(column)}, '{CONTROL}', '\ufffd', 'g') AS {alias}"
-        if str(kind) == "VARCHAR"
+        f" || regexp_replace({name(column)}::VARCHAR, '{CONTROL}', '\ufffd', 'g') AS {alias}"
+        if str(kind).startswith(("VARCHAR", "ENUM"))
         else f"{name(column)} AS {alias}"
         for column, kind in zip(table.columns, table.types, strict=True)
         for alias in [name(str(spreadsheet_word(escape_controls(column))))]

@@ -141,9 +141,7 @@ def test_what_is_missing_is_named_and_is_an_error(folder: Path, parts: Sequence[
 
 
 def ended_late(finished: Path, part: Path, why: Why | None) -> Path:
-    """The same, killed or interrupted after its last run, or with settings that could not be put
-    back.
-    """
+    """The same, killed or interrupted after its last run, or with settings that stayed."""
     shutil.copytree(finished, part)
     if why is None:
         journal = part / "journal.jsonl"

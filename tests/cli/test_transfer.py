@@ -23,6 +23,12 @@ OVER = "(over and over, once with bytes= its size)"
 SHORT = "duration=50ms warmup=10ms".split()
 
 
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What campaigns of other tests have left is told."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 @pytest.mark.parametrize(
     ("flags", "does"),
     [

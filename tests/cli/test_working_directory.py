@@ -88,9 +88,7 @@ def test_modules_that_nobody_has_installed_are_not_found_there_either(tmp_path: 
 
 @pytest.mark.slow  # two reports with plots, of 10 s each
 def test_a_style_of_drawings_in_the_working_directory_changes_no_report(tmp_path: Path) -> None:
-    """matplotlib reads `matplotlibrc` of the working directory, which may let it run TeX, or be a
-    pipe.
-    """
+    """matplotlib reads `matplotlibrc` of the working directory, which may make it run TeX."""
     pages = []
     for style in ("", "text.usetex: True\nfigure.facecolor: red\nfont.size: 40\n", None):
         (tmp_path / "matplotlibrc").unlink(missing_ok=True)

@@ -39,9 +39,7 @@ NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 @dataclass(frozen=True)
 class Namespace:
-    """A network namespace with both ends of a veth: DATA, which has addresses and two queues, and
-    PEER.
-    """
+    """A network namespace with both ends of a veth: DATA, with addresses and two queues, and PEER."""
 
     name: str
 

@@ -103,9 +103,7 @@ def test_what_breaks_in_mid_run_costs_that_run_alone(
 
 
 def test_an_interrupted_worker_undoes_its_changes() -> None:
-    """Ctrl-C while pairs run side by side: what takes longer than a look must not be broken off
-    again.
-    """
+    """Ctrl-C while pairs run side by side: what takes longer than a look is not broken off again."""
     worker = Worker(LocalChannel("here").start_helper(), "here")
     undo = ["sh", "-c", "sleep 0.7"]
     worker.operate("exec", ["true"], hold=True, undo=undo)

@@ -226,9 +226,7 @@ def test_a_sink_follows_no_symbolic_link(
     there: bool,
     says: str,
 ) -> None:
-    """Nor is it another thing than a file: check and worker refuse it. What is refused is never
-    opened.
-    """
+    """Nor is it another thing than a file: check and worker refuse it, and never open it."""
     sink, target = tmp_path / "out", tmp_path / "target"
     make(sink, target)
     if there:
@@ -264,9 +262,7 @@ def test_dev_null_is_a_sink_that_is_not_verified(tmp_path: Path) -> None:
 def test_a_sink_survives_an_interrupt_of_its_first_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
 ) -> None:
-    """Resumed, the campaign may write the file that it made itself; one from elsewhere it
-    may not.
-    """
+    """Resumed, the campaign may write the file that it made itself, and none from elsewhere."""
     sink = tmp_path / "sink"
     text = BASE + f"transfer: {{sink: {{file: {sink}}}, bytes: 100000}}\n"
 

@@ -83,9 +83,7 @@ def test_a_method_checks_the_bounds_of_its_options(
 
 @contextlib.contextmanager
 def served_on(pair: Pair, worker: Worker, send: str, receive: str) -> Iterator[None]:
-    """A fault, after which the worker must be as before: it has nothing more open, and runs the
-    method.
-    """
+    """A fault, after which the worker has nothing more open, and runs the method."""
     pair.run("write", "read", bytes=1)
     worker.await_idle()
     before = open_files(worker)

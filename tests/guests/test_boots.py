@@ -147,9 +147,7 @@ def own(fetched: None) -> Iterator[Lab]:
 
 @pytest.fixture
 def guests(own: Lab, tmp_path: Path) -> Iterator[Booted]:
-    """Campaigns in a folder of their own; afterwards every guest is on the kernel that it came
-    with.
-    """
+    """Campaigns in a folder of their own; afterwards every guest is on its first kernel."""
     found = Booted(own, tmp_path)
     yield found
     strayed = found.strayed()

@@ -289,9 +289,7 @@ def test_a_killed_controller_leaves_no_mount_and_no_server(guests: Mounting) -> 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Mounting) -> None:
-    """Its read would wait for minutes: it is broken off when the run is given up, whose record says
-    why.
-    """
+    """Its read would wait for minutes: it is broken off when the run is given up, which is told."""
     before = guests.state()
     text = SWEEP.replace("1500ms", "4s").replace("[rsize=8K, rsize=64K]", "[rsize=8K]")
     process = guests.mounted(text)

@@ -332,9 +332,7 @@ def test_a_delay_is_real_or_refused(untouched: None) -> None:
 
 
 def begun(function: Callable[[], object]) -> tuple[int, int]:
-    """Run a function in a child of this process; its process id, and a pipe that gets what it
-    raises.
-    """
+    """Run a function in a child of this process; its id, and a pipe that gets what it raises."""
     said, into = os.pipe()
     child = os.fork()
     if child == 0:

@@ -93,9 +93,7 @@ def forgotten() -> Iterator[None]:
 
 
 def parsed(written: Sequence[Mapping[str, str]]) -> list[Levels]:
-    """Layers of levels as a campaign writes them. What is no setting is one of the campaign's
-    own.
-    """
+    """Layers of levels as a campaign writes them. What is no setting is one of its own."""
 
     def level(key: str, level: str) -> SettingLevel:
         own = find(side_of(key)[1], {}) is None

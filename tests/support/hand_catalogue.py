@@ -39,9 +39,7 @@ OPTIONS = {
 
 
 def catalogue() -> Catalogue:
-    """Methods and meters as METHODS says; send method splice has the option `pipe`; `align` is
-    bounded.
-    """
+    """Methods and meters as METHODS says; send method splice has `pipe`; `align` is bounded."""
     rows: list[Row] = []
 
     def add(kind: str, name: str, flags: str = "", owner: Row | None = None) -> Row:

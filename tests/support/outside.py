@@ -34,9 +34,7 @@ def apt_get(*words: str, folder: Path | None = None) -> str:
 
 
 def installed(program: str, package: str) -> str:
-    """A program of a Debian package, which is installed where it is missing; else the test is
-    skipped.
-    """
+    """A program of a Debian package, installed where it is missing; else the test is skipped."""
     if not shutil.which(program):
         if os.geteuid() != 0 or not shutil.which("apt-get"):
             pytest.skip(f"needs {program} (Debian's {package}), or root and apt-get to install it")

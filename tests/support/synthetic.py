@@ -125,9 +125,7 @@ class Synth:
         return list(enumerate(kernels, first))
 
     def build_of(self, place: int) -> int:
-        """Which build a boot has, from 1; 0 where kernels have one. place: how many boots precede
-        it.
-        """
+        """Which build a boot has, from 1; 0 where kernels have one. place: how many boots precede."""
         round_ = place // len(self.factors.get("kernel", ("",)))
         return round_ % self.builds + 1 if self.builds > 1 else 0
 

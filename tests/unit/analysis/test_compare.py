@@ -232,6 +232,9 @@ def test_what_cannot_be_compared_says_why(
     assert why in found.sentence
 
 
+NO_VALUE = "no run of send=sendfile has a value here"
+
+
 def test_all_other_factors_equal(tmp_path: Path) -> None:
     result = load(Synth(runs=8, pairs=("a>b", "c>d")).write(tmp_path / "r"))
     found = in_result(result, "throughput", "send", "readwrite")
@@ -241,6 +244,9 @@ def test_all_other_factors_equal(tmp_path: Path) -> None:
     for c in found:
         assert c.ratio == pytest.approx(33 / 18, rel=0.02)
         assert c.verdict == "better"
+    half = result.ok[result.ok["pin"] == "none"]
+    found = in_result(result, "throughput", "send", "readwrite", None, half, everywhere=True)
+    assert [c.why for c in found if c.context["pin"] == "apart"] == [NO_VALUE] * 2
 
 
 @pytest.mark.parametrize(

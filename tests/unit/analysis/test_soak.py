@@ -43,9 +43,7 @@ def test_what_the_hypervisor_takes_is_no_load(load: float, stolen: float) -> Non
 
 
 def test_no_more_is_stolen_than_the_kernel_counts() -> None:
-    """A long interrupt stands still like a hypervisor, where interrupts have a clock of their
-    own.
-    """
+    """A long interrupt stands still like a hypervisor, where interrupts have their own clock."""
     window = replace(slice_of(0, 0.02, 1000), stalled=300 * MS)
     assert window.stolen_share == 0.01
     assert replace(window, stalled=0, stolen=300 * MS).stolen_share == pytest.approx(0.29)

@@ -18,6 +18,7 @@ from netbench.cli.parser import run
 from netbench.report import csv, first, html, json, junit, ktap, letter, markdown, text
 from netbench.report.build import Report, build
 from netbench.run.progress import Lines
+from netbench.tables.table_files import write_table
 from tests.support.synthetic import Record, Synth, failed
 
 # name: characters that a terminal obeys, or that turn a line around
@@ -123,10 +124,10 @@ FORMULAS = {
 
 def test_a_csv_holds_no_formula(tmp_path: Path) -> None:
     factors = {"pin": tuple(FORMULAS)}
-    rows = list(
-        csv_module.DictReader(
-            io.StringIO(csv.render(build(Synth(factors=factors).write(tmp_path / "r"))))
-        )
-    )
-    assert {row["pin"] for row in rows} == set(FORMULAS.values())
+    made = Synth(factors=factors).write(tmp_path / "r")
+    rows = list(csv_module.DictReader(io.StringIO(csv.render(build(made)))))
+    write_table([made], "runs", tmp_path / "x.csv")
+    with (tmp_path / "x.csv").open(newline="") as runs:
+        for each in (rows, csv_module.DictReader(runs)):
+            assert {row["pin"] for row in each} == set(FORMULAS.values())
     assert [float(row["mean"]) for row in rows]

@@ -65,6 +65,8 @@ def test_a_record_cannot_leave_its_place(tmp_path: Path) -> None:
 def test_a_level_is_no_formula(tmp_path: Path) -> None:
     factors = {"send": ("readwrite", "sendfile"), "tag": (r"$\frac$", "$x^{2}$")}
     folder = Synth(factors, compare=COMPARE).write(tmp_path / "r")
+    file = folder / "campaign.yaml"
+    file.write_text(file.read_text().replace("about: ", "about: $10 of 100%, or $20? "))
     assert r"$\frac$" in unescape(html.render(build(folder)))
 
 
