@@ -300,7 +300,7 @@ def _refuse_below(state: CampaignState) -> None:
     own = Journal(state.journal).changed_boots()
     for other in campaign_state.unfinished():
         above = Journal(other.journal).changed_boots()
-        if any(above.get(boot, "") > made for boot, made in own.items()):
+        if any(above.get(boot, "") > made for boot, made in own.items()) and _left_by(other):
             raise RequestError(
                 "another campaign that died has left changes that were made later; put these back"
                 f" first: `restore {other.path.name}`, or `restore --all`"

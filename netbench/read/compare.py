@@ -9,7 +9,7 @@ campaigns.py. verdicts.py corrects the intervals over the family.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -123,7 +123,7 @@ def in_result(
         order=result.rounds if factor == KERNEL else None,
         better=result.describe(metric).better if metric in result.metrics else None,
         failed=result.lost(metric, ("failed", *NEVER)),
-        everywhere=everywhere,
+        everywhere=result.runs["pair"].unique() if everywhere else (),
     )
 
 
@@ -160,7 +160,7 @@ def for_factor(
     order: Rounds | None = None,
     better: int | None = None,
     failed: pd.DataFrame | None = None,
-    everywhere: bool = False,
+    everywhere: Collection[str] = (),
 ) -> list[Comparison]:
     """Each level of `factor` against `baseline`, all other factors equal, per pair: one family.
 
@@ -168,11 +168,11 @@ def for_factor(
     asked for; its confidence is that of the whole family, its min and max widen as for a mean, its
     boots say what the unit is. margin: fraction within which a difference does not matter. planned:
     the factors of every cell; a level that has no run where it was to have some is told so, unless
-    the whole context has none, but for `everywhere` and what could be run. order: the rounds of
-    boots, where more is known of them than `runs` show. better: whether more is, of a metric that a
-    tool prints. failed: the runs that failed, with the same columns; a verdict that does not stand
-    with these ranked last is none; and those that could not be made. Errors: KeyError for a factor,
-    level or metric that is not there.
+    the whole context has none, but for pairs of `everywhere` and what could be run. order: the
+    rounds of boots, where more is known of them than `runs` show. better: whether more is, of a
+    metric that a tool prints. failed: the runs that failed, with the same columns; a verdict that
+    does not stand with these ranked last is none; and those that could not be made. Errors:
+    KeyError for a factor, level or metric that is not there.
     """
     if factor not in factors or metric not in runs:
         raise KeyError(factor if factor not in factors else metric)
@@ -199,9 +199,9 @@ def for_factor(
     def never(place: tuple[str, ...]) -> str:
         return next((status for status in NEVER if place in lost.get(status, {})), "")
 
-    for pair, place in product(pd.unique(runs["pair"]), sorted(places) if everywhere else ()):
-        if not never((str(pair), *place)):
-            contexts.setdefault((str(pair), *place[:-1]), {})
+    for pair, place in product(everywhere, sorted(places)):
+        if not never((pair, *place)):
+            contexts.setdefault((pair, *place[:-1]), {})
     empty = Comparison(factor, "", baseline, {}, "", metric, 0, confidence=repeat.confidence)
     empty = empty.but(margin=margin, better=better)
     family = [

@@ -80,7 +80,8 @@ class Redaction:
         for lower in (False, True):
             for name, stand_in in named:
                 self._names.setdefault(name.lower() if lower else name, stand_in)
-        self._more = len(named) + len(campaign.get("hosts") or ())
+        hosts = campaign.get("hosts")
+        self._more = len(named) + (len(hosts) if isinstance(hosts, dict) else 0)
         self._addresses: dict[str, str] = {}
         longest = sorted(self._names, key=len, reverse=True)
         alone, among = (
@@ -204,9 +205,7 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     numbered = list(enumerate(hosts.items() if isinstance(hosts, dict) else (), 1))
     own = {str(name): f"host{number}" for number, (name, _) in numbered}
     none = SIDES | {"", "default", *filter(_ADDRESS.fullmatch, own)}
-    yield from (
-        (name, own[name]) for name in own.keys() - none
-    )  # before ways by which they are met
+    yield from ((name, own[name]) for name in own if name not in none)  # before ways to them
     for number, (name, written) in numbered:
         keys = written if isinstance(written, dict) else {"ssh": written}
         user, _, target = str(keys.get("ssh") or "").rpartition("@")
