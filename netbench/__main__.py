@@ -107,9 +107,7 @@ def _release_streams() -> None:
 
 
 def _complain(text: str) -> None:
-    """Print an error on standard error, folded on a terminal. Never fails: there is no other place
-    for it.
-    """
+    """Print an error on standard error, folded on a terminal. Never fails: it has nowhere to go."""
     lines = escape_controls(f"netbench: {text}").split("\n")
     with suppress(OSError):
         if sys.stderr.isatty():

@@ -96,9 +96,7 @@ def fold(names: Sequence[str]) -> str:
 
 
 def _varying(name: str, other: str) -> tuple[str, str] | None:
-    """What stands before and after the only number in which two names differ; None where they are
-    not so.
-    """
+    """What stands before and after the only number in which two names differ; else None."""
     parts, its = _DIGITS.split(name), _DIGITS.split(other)
     if len(parts) != len(its):
         return None

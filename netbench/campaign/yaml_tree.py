@@ -26,9 +26,7 @@ UNPRINTABLE = re.compile(
 
 
 class TreeBuilder:
-    """Builds one tree. Problems that still leave a tree are gathered; others raise CampaignError at
-    once.
-    """
+    """Builds one tree. Problems that leave a tree are gathered; others raise CampaignError."""
 
     def __init__(self, text: str, source: str, origin: str = "") -> None:
         self.source = source

@@ -40,10 +40,12 @@ class Gate(NamedTuple):
 
     def stands(self, c: Comparison) -> bool:
         """Whether what it finds of a comparison stands with the runs that failed, too."""
-        past = self.falls(c)
-        if c.stands_at is None or not (past or self.clears(c)):
+        if c.stands_at is None:
             return True
-        return c.stands_at(1 + self.limit, past != self.below)
+        falls, end = self.falls(c), 1 + self.limit
+        if falls or self.clears(c):
+            return c.stands_at(end, falls != self.below)
+        return not c.stands_at(end, not self.below)  # that would fall
 
 
 class Outcome(NamedTuple):

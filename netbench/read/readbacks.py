@@ -72,9 +72,7 @@ class ReadbackTally:
         return rows
 
     def moved(self) -> dict[tuple[str, str, str], int]:
-        """What changed together with a setting, unasked: (cell, pair, change in words) ->
-        runs.
-        """
+        """What changed together with a setting, unasked, by cell, pair and change in words."""
         runs_of: dict[tuple[str, str, str], int] = {}
         for cell, pair, settings, runs in self._each():
             for what, (before, after) in settings["moved"].items():

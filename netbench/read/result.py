@@ -188,9 +188,7 @@ class Result:
 
     @cached_property
     def builds(self) -> Mapping[str, int]:
-        """How many builds each level of the factor `kernel` was planned to have; 1 where it has no
-        more.
-        """
+        """How many builds each level of the factor `kernel` was planned to have, 1 or more."""
         most = {each.kernel: 1 for each in self.plan.boots}
         for each in self.plan.boots:
             most[each.kernel] = max(most[each.kernel], each.build or 1)

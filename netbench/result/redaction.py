@@ -280,10 +280,23 @@ def _rewritten(redaction: Redaction, file: Path) -> Iterator[str]:
         if lines.truncated:
             yield "{"  # as unfinished as it was
     elif file.suffix == ".json":
-        yield json.dumps(_rewritten_json(redaction, read_whole(file), str(file)), indent=1)
+        yield json.dumps(_rewritten_json(redaction, raw := read_whole(file), str(file)), indent=1)
+        if file.name == "plan.json":
+            _refuse_same(redaction, json.loads(raw), file)
     else:
         text = redaction.text(read_whole(file).decode("utf-8", "replace"))
         yield re.sub(r"\A(# effective campaign of:).*", rf"\1 {REDACTED}", text)  # has each --set
+
+
+def _refuse_same(redaction: Redaction, plan: Any, file: Path) -> None:
+    """Two levels, pairs or hosts of a plan must not melt into one. Errors: StoreError."""
+    words = dict[str, str]()
+    for word in _every_word(plan):
+        if (other := words.setdefault(redaction.text(word), word)) != word:
+            raise StoreError(
+                f"{file}: {other!r} and {word!r} would have the same stand-in, and what was"
+                " measured with one that of the other; make the report without --redact"
+            )
 
 
 def _rewritten_json(redaction: Redaction, raw: bytes, where: str) -> Any:

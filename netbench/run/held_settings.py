@@ -50,9 +50,7 @@ class HostLevels(NamedTuple):
 
 
 def levels_of(campaign: Campaign, unit: Unit) -> list[HostLevels]:
-    """What the hosts of a unit are to hold: the sender and the receiver, or the one host that is
-    both.
-    """
+    """What the hosts of a unit are to hold: sender and receiver, or the one host that is both."""
     pair = unit.pair
     if pair.sender == pair.receiver:
         return [HostLevels(pair.sender, SIDES, _layers(campaign, unit, ""))]

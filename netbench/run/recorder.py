@@ -1,6 +1,4 @@
-"""What a campaign's runs gave: kept in the result folder, counted in the ledger, shown to the
-user.
-"""
+"""What a campaign's runs gave: kept in the result folder, counted in the ledger, and shown."""
 
 from __future__ import annotations
 

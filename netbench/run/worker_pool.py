@@ -297,9 +297,7 @@ class WorkerPool:
             self.dismiss_pair(pair)
 
     def release(self, host: str, wait: bool = True) -> None:
-        """Stop a host's workers before it is booted, or, without `wait`, give them up: it is going
-        down.
-        """
+        """Stop a host's workers before it is booted; without `wait`, give them up: it goes down."""
         for key in [key for key in list(self._workers) if key[0] == host]:
             if wait:
                 worker = self._workers.pop(key)

@@ -136,9 +136,7 @@ class Nfs(Setting):
         return next(iter(folders))
 
     def _export(self, place: SettingContext) -> tuple[str, str, str, str]:
-        """The target of the operation `export`: whoever mounts it reads as the owner of the
-        file.
-        """
+        """The target of the operation `export`: who mounts it reads as the owner of the file."""
         clients = " ".join(place.peers.receivers)
         return self._folder(place), place.address, clients, min(place.peers.files)
 

@@ -157,7 +157,7 @@ def _sentence(c: Comparison) -> str:
         return claim + times(c.ratio) + _despite(c)
     if c.unsettled:
         return f"{claim}: {c.verdict}, {c.unsettled}"
-    return f"{claim}: inconclusive"
+    return f"{claim}: inconclusive" + (f", {failures_said(c)}" if c.failures else "")
 
 
 def _despite(c: Comparison) -> str:
@@ -175,13 +175,18 @@ def _lost(c: Comparison) -> str:
 
 
 def undone_by_failures(c: Comparison) -> str:
-    """`3 of 20 runs of send=splice failed and 1 of 20 of send=write, and it does not stand ...`."""
+    """Why what was found of a comparison does not hold."""
+    return f"{failures_said(c)}, and it does not stand with these ranked last"
+
+
+def failures_said(c: Comparison) -> str:
+    """`3 of 20 runs of send=splice and 1 of 20 runs of send=write failed`."""
     f, (level, baseline) = c.failures or Failures(0, 0, 0, 0), c.names
     counts = ((f.failed, f.runs, level), (f.baseline_failed, f.baseline_runs, baseline))
     parts = (
         f"{failed} of {count(runs, 'run')} of {name}" for failed, runs, name in counts if failed
     )
-    return f"{' and '.join(parts)} {_lost(c)}, and it does not stand with these ranked last"
+    return f"{' and '.join(parts)} {_lost(c)}"
 
 
 def _short(c: Comparison) -> str:

@@ -45,9 +45,7 @@ class Answer(NamedTuple):
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        """Columns as wide as their widest word; numbers are flush right, what is missing is
-        empty.
-        """
+        """Columns as wide as their widest word; numbers are flush right, what is missing empty."""
         columns = []
         for at, name in enumerate(self.columns):
             values = [row[at] for row in self.rows if row[at] is not None]

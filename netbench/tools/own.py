@@ -139,9 +139,7 @@ def _words(transfer: Transfer, place: Place) -> dict[str, str]:
 
 
 def _filled(argv: tuple[str, ...], words: Mapping[str, str]) -> tuple[str, ...]:
-    """A command line with all placeholders replaced at once: what replaces one is not looked at
-    again.
-    """
+    """A command line with all placeholders replaced at once: what replaces one is final."""
     return tuple(_PLACEHOLDER.sub(lambda m: words.get(m[1], m[0]), word) for word in argv)
 
 

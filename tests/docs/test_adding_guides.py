@@ -70,9 +70,7 @@ def built(folder: Path) -> Path:
 
 
 def python(folder: Path, code: str) -> object:
-    """Run Python code in the copy; its `answer` comes back as JSON. The copy's netbench is what it
-    imports.
-    """
+    """Run Python code in the copy, with its netbench; its `answer` comes back as JSON."""
     check = f"import json, netbench; assert netbench.__file__.startswith({str(folder)!r}), netbench.__file__\n"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(ROOT)))}
     command = [sys.executable, "-c", f"{check}{code}\nprint(json.dumps(answer))"]

@@ -219,9 +219,7 @@ def test_one_broken_stream_ends_the_run(pair: Pair, pin: dict[str, int], send: s
 
 
 def accept_streams(listener: socket.socket, streams: int) -> list[socket.socket]:
-    """Play the receiver: take the connections of a sender, whatever its token is, in order of their
-    streams.
-    """
+    """Play the receiver: take the connections of a sender, whatever its token is, in order."""
     found: dict[int, socket.socket] = {}
     while len(found) < streams:
         connection, _ = listener.accept()

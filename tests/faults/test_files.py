@@ -149,9 +149,7 @@ def test_a_disk_that_fails_under_fsync_fails_the_run(tmp_path: Path, fsync: str)
 def test_no_stream_overwrites_an_existing_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first stream's file is the campaign's own by then; and what would be refused is not
-    begun.
-    """
+    """The first stream's file is the campaign's own by then; and what is refused is not begun."""
     sink, precious = tmp_path / "out", tmp_path / "out.1"
     precious.write_text("precious")
     text = f"sweep: {{streams: [1, 2]}}\ntransfer: {{sink: {{file: {sink}}}, bytes: 10000, warmup: 0s}}\n"

@@ -246,9 +246,7 @@ TARGETS: Mapping[str, Callable[[Shot], None]] = {
 
 
 def wrong_labels(record: Mapping[str, Any]) -> Iterator[str]:
-    """What a record says that was not so: of its settings, and of its MTU by what the kernel
-    counted.
-    """
+    """What a record says that was not so: of its settings, and of its MTU by what was counted."""
     is_tool = record["factors"]["tool"] != "none"  # which is killed, or what guards it
     if record["status"] not in ("ok", "interrupted", *(["failed"] if is_tool else [])):
         yield f"{record['status']}: {record['reason']}"

@@ -149,9 +149,7 @@ def test_boots_alone_are_no_sign_of_dependence(tmp_path: Path) -> None:
 
 
 def test_boots_apart_in_a_precise_ratio_are_no_dependence(tmp_path: Path) -> None:
-    """Rounds at two levels, alike for both kernels: the ratio converges, and each boot by itself is
-    sound.
-    """
+    """Rounds at two levels, alike for both kernels: the ratio converges, and each boot is sound."""
     place = {boot: number // 2 for number, (boot, _) in enumerate(Synth(KERNELS, boots=4).booted())}
 
     def stepped(record: Record) -> Record:

@@ -191,9 +191,7 @@ def test_hosts_that_differ_are_named(tmp_path: Path) -> None:
 
 
 def worded(record: Record) -> Record:
-    """`yes` is `on` and 64K is 65536; a setting that is not as asked is refused before anything is
-    run.
-    """
+    """`yes` is `on` and 64K is 65536; a setting that is not as asked is refused before a run."""
     settings = {"tso": {"asked": "yes", "read": "on"}}
     record["settings"]["sender"] |= settings | {"gso_max_size": {"asked": "64K", "read": "65536"}}
     return record

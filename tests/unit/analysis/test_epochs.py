@@ -164,9 +164,7 @@ def test_a_few_kilobytes_of_memory_are_no_change(tmp_path: Path) -> None:
 
 
 def test_a_setting_that_is_held_keeps_no_runs_apart(tmp_path: Path) -> None:
-    """Facts are read before settings are applied: a host may come up with another value, which no
-    run saw.
-    """
+    """Facts are read before settings are applied: what a host came up with no run may have seen."""
     folder = tmp_path / "r"
     assert left_out(made(folder, {boot: {"tcp_rmem": f"4096 131072 {boot}"} for boot in OLD}))
     plan = json.loads((folder / "plan.json").read_text())

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from netbench.api import load
+from netbench.base.errors import StoreError
 from netbench.result.journal import Journal, LeftChanged, Restored
 from netbench.result.redaction import Redaction, redacted
 from tests.support.local import call
@@ -248,6 +249,16 @@ def test_groups_links_and_notations_of_hosts_stand_for_no_site() -> None:
     assert json.dumps(redaction.value(keyed)) == json.dumps(keyed).replace("cern01", "host1")
     named = {"hosts": {"10.8.1.2": {}}, "kernel": "10.8.1.2", "missing": {"firmware": "10.8.1.2"}}
     assert json.dumps(redaction.value(named)).count(redaction.text("10.8.1.2")) == 3
+
+
+@pytest.mark.parametrize("levels", [["dtn01", "dtn01.hpc.example-lab.org"], ["host1", "dtn01"]])
+def test_levels_that_would_melt_into_one_are_refused(
+    result: Path, tmp_path: Path, levels: list[str]
+) -> None:
+    plan = json.loads((result / "plan.json").read_text()) | {"swept": levels}
+    (result / "plan.json").write_text(json.dumps(plan))
+    with pytest.raises(StoreError, match="would have the same stand-in"):
+        redacted(result, tmp_path / "copies")
 
 
 def test_facts_that_are_damaged_are_hidden_too(result: Path, tmp_path: Path) -> None:
