@@ -213,6 +213,7 @@ def for_factor(
             (never((pair, *context, level)), never((pair, *context, baseline))),
         )
         for (pair, *context), by_level in contexts.items()
+        if not places or baseline in by_level or (*context, baseline) in places
         for level in levels
         if level != baseline and (level in by_level or (*context, level) in places)
     ]

@@ -32,7 +32,7 @@ _FLOW = r"\s\[\]{},\"'"  # what ends a word of YAML or JSON
 # of an SSH alias: what it stands for is in no campaign
 _LOGIN = re.compile(
     rf"((?<=\()[^()]{{1,128}}|[^()@/{_FLOW}]{{1,64}})@"
-    rf"(\[\Z|(?:\[[^\s\]]{{1,64}}\]|[^()@:/{_FLOW}]{{1,253}})(?=:\d)|host\d+(?!\w)"
+    rf"(\[\Z|(?:\[[^\s\]]{{1,64}}\]|[^()@:/{_FLOW}]{{1,253}})(?=:\d)|(?:host\d+|example\d*)(?!\w)"
     rf"|\d[\d.]+(?!\w)|[^()@:/`.{_FLOW}]{{1,63}}\.[^()@:/`{_FLOW}]{{1,190}}(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
 # what is known of a reason; behind it stands what SSH, tools and commands have printed

@@ -247,6 +247,9 @@ def test_all_other_factors_equal(tmp_path: Path) -> None:
     some = result.ok[(result.ok["pin"] == "none") & (result.ok["pair"] == "a>b")]
     found = in_result(result, "throughput", "send", "readwrite", None, some, everywhere=True)
     assert [c.why for c in found].count(NO_VALUE) == 3
+    asked = {"metric": "throughput", "factors": result.swept, "repeat": result.repeat}
+    no_base = [{"send": "readwrite", "pin": "none"}]  # as `exclude` leaves it
+    assert for_factor(some, "pin", "apart", planned=no_base, **asked) == []
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,7 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
         ({}, "(kim@10.0.0.5:22) kim@[fd00::5]:22", "(user1@192.0.2.2:22) user1@[2001:db8::2]:22"),
         ({}, "on [/dev/mapper/dtn01--vg-root, /dev/mapper/b]", "on [/dev/mapper/mapped1, /dev/mapper/mapped2]"),
         ({}, "[a@gw1.x.net, 'b@gw2.x.net']}", "[user1@host2, 'user3@host4']}"),
+        ({"gw": {"ssh": "a@gw.acme.net"}}, "ask carol@acme.net", "ask user8@example"),
         ({"guest": {"ssh": "root@vm:22"}, "vm": "vm"}, "guest>vm", "host1>host2"),
         ({}, "enx525400123456 br-525400123456 ip-10-66-77-88", "enx00005e005301 br-00005e005301 ip-192.0.2.3"),
         ({}, "5254.0012.3456 in /Users/kim/x", "00:00:5e:00:53:01 in /Users/user1/x"),
