@@ -170,7 +170,7 @@ def resume(path: Path, plain: bool = False) -> Conclusion:
     refuse_another(store, Plan(begun))  # before its lab is made
     if store.state:
         _refuse_below(store.state)
-    _warn(progress.say)
+    _warn(progress.say, store.state)
     with _made(begun, progress.say) as ready:
         return _announced(conductor.resume(path, ready, progress))
 
@@ -260,10 +260,10 @@ def left_changed() -> Mapping[str, list[str]]:
 
     left = []
     for folder in reversed(campaign_state.folders()):
-        made = dict[str, str]()
+        made = dict[tuple[str, int], str]()
         try:
             state = campaign_state.CampaignState(folder)
-            lines, made = _left_by(state), Journal(state.journal).changed_boots()
+            lines, made = _left_by(state), Journal(state.journal).changed()
         except (NetbenchError, OSError) as error:  # the others can still be put back
             lines = [f"cannot be read: {error}"]
         if lines:
@@ -271,12 +271,14 @@ def left_changed() -> Mapping[str, list[str]]:
     return {name: lines for _, name, lines in sorted(left, key=lambda e: e[0], reverse=True)}
 
 
-def _left() -> Iterator[Finding]:
-    """What a campaign that died may have left, which another would measure."""
+def _left(own: CampaignState | None = None) -> Iterator[Finding]:
+    """What a campaign that died may have left, which another than `own` would measure."""
     from netbench.result import campaign_state
     from netbench.run.finding import Finding
 
     for state in campaign_state.unfinished():
+        if own and own.path == state.path:
+            continue
         with suppress(NetbenchError):  # else nobody knows what it has left
             if not _left_by(state):
                 continue
@@ -285,22 +287,22 @@ def _left() -> Iterator[Finding]:
         return
 
 
-def _warn(say: Callable[[str], None]) -> None:
-    for finding in _left():
+def _warn(say: Callable[[str], None], own: CampaignState | None = None) -> None:
+    for finding in _left(own):
         say(str(finding))
 
 
 def _refuse_below(state: CampaignState) -> None:
-    """While a dead campaign has left changes that were made later in the same boot: what these
-    found may be what this one has set, in whatever words. Errors: RequestError.
+    """While a dead campaign has left changes that were made later in the same boot and network:
+    what these found may be what this one has set, in whatever words. Errors: RequestError.
     """
     from netbench.result import campaign_state
     from netbench.result.journal import Journal
 
-    own = Journal(state.journal).changed_boots()
+    own = Journal(state.journal).changed()
     for other in campaign_state.unfinished():
-        above = Journal(other.journal).changed_boots()
-        if any(above.get(boot, "") > made for boot, made in own.items()) and _left_by(other):
+        above = Journal(other.journal).changed()
+        if any(above.get(scope, "") > made for scope, made in own.items()):
             raise RequestError(
                 "another campaign that died has left changes that were made later; put these back"
                 f" first: `restore {other.path.name}`, or `restore --all`"

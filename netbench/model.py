@@ -95,9 +95,7 @@ class Host(NamedTuple):
         return self.ssh is None
 
     def data_address(self, ip: int) -> str:
-        """The address that data goes to, of this version of IP; the loopback's where none is
-        named.
-        """
+        """The address that data goes to, of this version of IP; else the loopback's."""
         return self.address or ("::1" if ip == 6 else "127.0.0.1")
 
 

@@ -1,6 +1,4 @@
-"""Files of one JSON object a line: lines are added whole or not at all, and read whole or not at
-all.
-"""
+"""Files of one JSON object a line: lines are added, and read, whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Settings as far as a campaign file needs them: which keys are settings, and which levels they
-take.
-"""
+"""Settings as far as a campaign file needs them: which keys are some, and their levels."""
 
 from __future__ import annotations
 

@@ -50,9 +50,7 @@ runpy.run_module("netbench", run_name="__main__", alter_sys=True)
 
 @dataclass(frozen=True)
 class PartTask:
-    """Part `number` of `of`, tried for the `attempt`-th time. `version`: of the netbench that asks
-    for it.
-    """
+    """Part `number` of `of`, tried for the `attempt`-th time. `version`: of who asks for it."""
 
     folder: str
     number: int

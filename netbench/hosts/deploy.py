@@ -169,9 +169,7 @@ def _pack(file: Path, changed: int) -> Parcel:
 
 
 def worker_file(machine: str, host: str, package: Path = PACKAGE) -> Path:
-    """The worker for a machine type (`uname -m`). Errors: HostError where this installation has
-    none.
-    """
+    """The worker for a machine type (`uname -m`). Errors: HostError where there is none."""
     file = package / f"worker-{machine}"
     if machine and "/" not in machine and file.is_file():
         return file

@@ -58,9 +58,7 @@ def _checked(options: argparse.Namespace) -> Campaign:
 
 
 def _answer(wanted: Campaign, good: str, tried: str, options: argparse.Namespace) -> Answer:
-    """What a campaign of both says. Errors: Lost, LabError where that says nothing of the
-    commit.
-    """
+    """What a campaign of both says. Errors: Lost, LabError where that is nothing of the commit."""
     from netbench.kernels.bisection import Answer, Says, between
     from netbench.kernels.compile import BuildFailed
     from netbench.report.phrases import NAMED, with_interval

@@ -26,7 +26,7 @@ import numpy as np
 from netbench.base.errors import NetbenchError, unreadable
 from netbench.base.opening import walk
 from netbench.base.units import count, listed
-from netbench.read.compare import Place, Sides, by_place, compared
+from netbench.read.compare import Place, Sides, by_place, compared, with_which
 from netbench.read.load import load
 from netbench.read.matching import NAMED, A, B, Match, differences, match
 from netbench.read.result import Result, in_one_unit
@@ -136,6 +136,14 @@ def find(folder: Path, a: Result, b: Result) -> History:
 
 def _starts(result: Result) -> set[object]:
     return set(result.runs["started"].dropna())
+
+
+def could_have(a: Result, b: Result, matches: Sequence[Match], metric: str) -> list[Match]:
+    """The matches of which a run has the metric or could, or one of both has no ok run."""
+    (has, ok), (had, fine) = (
+        (by_place(r.ok, with_which(metric, r.ok)), by_place(r.ok, "block")) for r in (a, b)
+    )
+    return [m for m in matches if m.a in has or m.b in had or m.a not in ok or m.b not in fine]
 
 
 def compare_results(

@@ -9,9 +9,8 @@ campaigns.py. verdicts.py corrects the intervals over the family.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -123,7 +122,7 @@ def in_result(
         order=result.rounds if factor == KERNEL else None,
         better=result.describe(metric).better if metric in result.metrics else None,
         failed=result.lost(metric, ("failed", *NEVER)),
-        everywhere=result.runs["pair"].unique() if everywhere else (),
+        everywhere=everywhere,
     )
 
 
@@ -160,7 +159,7 @@ def for_factor(
     order: Rounds | None = None,
     better: int | None = None,
     failed: pd.DataFrame | None = None,
-    everywhere: Collection[str] = (),
+    everywhere: bool = False,
 ) -> list[Comparison]:
     """Each level of `factor` against `baseline`, all other factors equal, per pair: one family.
 
@@ -168,11 +167,11 @@ def for_factor(
     asked for; its confidence is that of the whole family, its min and max widen as for a mean, its
     boots say what the unit is. margin: fraction within which a difference does not matter. planned:
     the factors of every cell; a level that has no run where it was to have some is told so, unless
-    the whole context has none, but for pairs of `everywhere` and what could be run. order: the
-    rounds of boots, where more is known of them than `runs` show. better: whether more is, of a
-    metric that a tool prints. failed: the runs that failed, with the same columns; a verdict that
-    does not stand with these ranked last is none; and those that could not be made. Errors:
-    KeyError for a factor, level or metric that is not there.
+    the whole context has none, but with `everywhere` where it could have the metric, or all its
+    runs failed. order: the rounds of boots, where more is known of them than `runs` show. better:
+    whether more is, of a metric that a tool prints. failed: the runs that failed, with the same
+    columns; a verdict that does not stand with these ranked last is none; and those that could not
+    be made. Errors: KeyError for a factor, level or metric that is not there.
     """
     if factor not in factors or metric not in runs:
         raise KeyError(factor if factor not in factors else metric)
@@ -199,9 +198,11 @@ def for_factor(
     def never(place: tuple[str, ...]) -> str:
         return next((status for status in NEVER if place in lost.get(status, {})), "")
 
-    for pair, place in product(everywhere, sorted(places)):
-        if not never((pair, *place)):
-            contexts.setdefault((pair, *place[:-1]), {})
+    if everywhere:
+        known_kind = {words[:-1] for words, _ in by_cell(runs, keys, "block")}
+        could = [words for words, _ in by_cell(runs, keys, with_which(metric, runs))]
+        for words in (*could, *(each for each in bad if each[:-1] not in known_kind)):
+            contexts.setdefault(words[:-1], {})
     empty = Comparison(factor, "", baseline, {}, "", metric, 0, confidence=repeat.confidence)
     empty = empty.but(margin=margin, better=better)
     family = [
@@ -231,6 +232,12 @@ def for_factor(
         return [_flagged(c, each, rho) for c, each in zip(judged, values, strict=True)]
 
     return compared(family, repeat, lambda sides: estimated(*paired(sides)), finished)
+
+
+def with_which(metric: str, runs: pd.DataFrame) -> str:
+    """The metric that a run has which could have this one: of a quantile its mean."""
+    of, _, quantile = metric.rpartition("_")
+    return of or "latency" if quantile in QUANTILES and (of or "latency") in runs else metric
 
 
 def by_cell(
@@ -366,9 +373,9 @@ def _withstood(c: Comparison, sides: Sides, again: Estimate) -> Comparison:
     ends = [(1 - margin, True), (1 + margin, False)] if equal else [(1.0, known.ratio > 1)]
     better = describe(known.metric).better if known.better is None else known.better
 
-    def stands_at(end: float, above: bool) -> bool:
+    def stands_at(end: float, above: bool, side: int = 0) -> bool:
         scaled = replace(mine, values=mine.values / end)
-        worst = ranked(scaled, lost, base, base_lost, lowest=better >= 0)
+        worst = ranked(scaled, lost, base, base_lost, lowest=(better or side) >= 0)
         shown = at_level(again(sides._replace(mine=worst[0], base=worst[1])), known.corrected)
         return shown.low > 1 if above else shown.high < 1
 

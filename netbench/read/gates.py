@@ -42,10 +42,10 @@ class Gate(NamedTuple):
         """Whether what it finds of a comparison stands with the runs that failed, too."""
         if c.stands_at is None:
             return True
-        falls, end = self.falls(c), 1 + self.limit
+        falls, end, side = self.falls(c), 1 + self.limit, 1 if self.below else -1
         if falls or self.clears(c):
-            return c.stands_at(end, falls != self.below)
-        return not c.stands_at(end, not self.below)  # that would fall
+            return c.stands_at(end, falls != self.below, side)
+        return not c.stands_at(end, not self.below, side)  # that would fall
 
 
 class Outcome(NamedTuple):

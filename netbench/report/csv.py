@@ -1,6 +1,4 @@
-"""The tidy CSV: one row a cell, pair and metric; empty where there is no
-number.
-"""
+"""The tidy CSV: one row a cell, pair and metric; empty where a number is missing."""
 
 from __future__ import annotations
 

@@ -111,7 +111,8 @@ def of_results(
     earlier = campaigns.find(history, a, b) if history else None
 
     def compare(name: str) -> list[Comparison]:
-        matches = free if name == METRIC and name not in named else matched.matches
+        those = free if name == METRIC and name not in named else matched.matches
+        matches = campaigns.could_have(a, b, those, name)
         family = campaigns.compare_results(a, b, matches, name, margin, earlier)
         return [
             grounded(c, (b, other.at[m.b]), (a, one.at[m.a]))

@@ -65,6 +65,12 @@ class Change(Entry):
     interface: Annotated[str, "of an interface: its index and name"] = ""
     network: Annotated[Integer, "the host's network namespace: its cookie, or its inode"] = 0
 
+    @property
+    def scope(self) -> tuple[str, int]:
+        """The boot, and the network namespace of what is one's own there, else 0."""
+        of_network = self.op != "file" or "/net/" in self.target[0]
+        return self.boot_id, self.network if of_network else 0
+
     def __str__(self) -> str:
         if self.op == "neighbours":
             return f"{self.setting} (what moved along)"
@@ -332,9 +338,7 @@ class Journal:
                 where = f"on the machine {head.machine}"
             if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
                 where = f"in the network namespace {head.netns}"
-            is_here = 0 in (network, change.network) or change.network == network
-            net = change.op != "file" or "/net/" in change.target[0]
-            if change.boot_id == boot_id and net and not is_here:
+            if change.boot_id == boot_id and network and change.scope[1] not in (0, network):
                 where = "in a network namespace that may have gone"
             if where:
                 elsewhere.append(f"{host}: {change} was changed {where}: put it back there")
@@ -358,12 +362,12 @@ class Journal:
         changes = {each.number: each for each in entries if isinstance(each, Change)}
         return [each for each in reversed(changes.values()) if each.number not in undone]
 
-    def changed_boots(self) -> dict[str, str]:
-        """Boots in which hosts have changes that are not undone, and when the last was made."""
+    def changed(self) -> dict[tuple[str, int], str]:
+        """Scopes in which hosts have changes that are not undone, and when the last was made."""
         undone = {(each.host, number) for each in self.all(Restored) for number in each.numbers}
         with self._lock:
             changes = [(head.time, e) for head, e in self._known() if isinstance(e, Change)]
-        return {e.boot_id: at for at, e in changes if (e.host, e.number) not in undone}
+        return {e.scope: at for at, e in changes if (e.host, e.number) not in undone}
 
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""

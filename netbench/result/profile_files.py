@@ -99,9 +99,7 @@ def folded_text(stacks: Folded) -> str:
 
 
 def read_folded(result: Path, profile: KernelProfile) -> dict[tuple[str, ...], int]:
-    """The stacks of a profile. Errors: StoreError for a file that is missing, or a line that is no
-    stack.
-    """
+    """The stacks of a profile. Errors: StoreError for a missing file, or a line that is none."""
     path = result / PROFILES / profile.file
     stacks: dict[tuple[str, ...], int] = {}
     try:

@@ -145,9 +145,7 @@ def _unit(
 
 
 def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
-    """Levels that a host cannot have, as far as can be told without a change, and what takes root
-    there.
-    """
+    """Levels that a host cannot have, as far as is known without a change, and what takes root."""
     untried: dict[str, list[str]] = {}
     for one in host_levels(campaign, pool):
         if one.why:

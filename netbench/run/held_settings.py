@@ -388,7 +388,7 @@ class HeldSettings:
                 self._look(host)
             except (EngineError, Lost, TimeoutError) as error:  # all that was to be put back is
                 self._say(f"{error}; so what {host} is left with was not compared")
-        changed = self._journal.changed_boots()
+        changed = {boot_id for boot_id, _ in self._journal.changed()}
         for host, held in self._hosts.items() if self._identity else ():
             if held.named.boot_id not in changed and self._pool.has_helper(host):
                 with suppress(EngineError, Lost, TimeoutError):  # it goes with the next boot

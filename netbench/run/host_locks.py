@@ -155,9 +155,7 @@ def _result(holder: str) -> str:
 
 
 def _holder(worker: Worker, scope: str) -> tuple[str, int]:
-    """The holder of a lock and its pid on the host; ("", 0) where it has none, or none that can be
-    read.
-    """
+    """The holder of a lock and its pid on the host; ("", 0) where none can be read."""
     name, pid, *_ = [*_lines(worker, scope), "", ""]
     return name, int(pid) if pid.isdecimal() else 0
 

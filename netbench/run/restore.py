@@ -169,7 +169,7 @@ def _put_settings_back(
     _attempt((partial(take, host) for host in left), failed)
     kernels = dict.fromkeys(each.boot_id for each in there.values())
     _attempt((partial(put_kernel_back, boot_id) for boot_id in kernels), failed)
-    changed = journal.changed_boots()
+    changed = {boot_id for boot_id, _ in journal.changed()}
     for each in there.values():
         if each.boot_id not in changed:
             each.worker.operate("undone", (store.identity, "0"), "end")

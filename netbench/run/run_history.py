@@ -70,9 +70,7 @@ def new_ledger(plan: Plan, hosts: Hosts, rows: Iterable[EngineRow]) -> Ledger:
 
 
 def replay(store: Store, ledger: Ledger) -> None:
-    """Bring the ledger to where the records end. Errors: StoreError for a record that no netbench
-    wrote.
-    """
+    """Bring the ledger to where the records end. Errors: StoreError for a record of no netbench."""
     for number, record in enumerate(store.records(), 1):
         if not ledger.is_possible(record.block, number):
             # The ledger would walk through all blocks between.

@@ -46,8 +46,9 @@ class Comparison:
     deviation that it comes from. `why`: why there is no interval. Of two results, `earlier` is the
     number of earlier results whose spread is in the interval, `between` the standard deviation of
     their mean logarithms. `unsettled`: why an interval gives no verdict, where more runs would not.
-    `failures`: of both levels, where any run failed; `stands_at(end, above)`: whether the interval
-    lies above or below a ratio with these ranked last, too.
+    `failures`: of both levels, where any run failed; `stands_at(end, above, side)`: whether the
+    interval lies above or below a ratio with these ranked last, too; `side`: 1 where more is
+    better, -1 where less is, of what has no direction.
     """
 
     factor: str
@@ -77,7 +78,7 @@ class Comparison:
     better: int | None = None  # whether more is; None: as the metric of that name has it
     flags: tuple[str, ...] = ()  # of FLAGS
     failures: Failures | None = None
-    stands_at: Callable[[float, bool], bool] | None = field(default=None, compare=False)
+    stands_at: Callable[..., bool] | None = field(default=None, compare=False)
 
     def but(self, **changes: Any) -> Comparison:
         """As dataclasses.replace, which takes seven times as long: there are thousands, each made

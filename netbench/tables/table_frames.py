@@ -86,7 +86,7 @@ def facts(source: Source) -> pd.DataFrame:
     where it is none; `why` says why it could not be read.
     """
     frame = host_facts(source.result)
-    frame["value"] = [_text(value) for value in frame["value"]]
+    frame["value"] = pd.Series(map(_text, frame["value"]), frame.index, object)
     return _named(source.result, frame)
 
 
@@ -102,7 +102,8 @@ def host_facts(result: Result) -> pd.DataFrame:
 
 
 def _text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value)
+    known = None if pd.isna(value) else value  # pandas has no None among texts
+    return known if known is None or isinstance(known, str) else json.dumps(known)
 
 
 def _named(result: Result, frame: pd.DataFrame, label: str | None = None) -> pd.DataFrame:

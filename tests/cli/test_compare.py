@@ -1,6 +1,4 @@
-"""The verb `compare`: sentences, tables, gates and exit codes, as a user and as a program meet
-them.
-"""
+"""The verb `compare`: sentences, tables, gates and exit codes, for users and programs."""
 
 from __future__ import annotations
 

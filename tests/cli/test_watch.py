@@ -1,6 +1,4 @@
-"""`watch`, and the view of `run`, as users see them on real terminals; what they must not do to a
-campaign.
-"""
+"""`watch`, and the view of `run`, on real terminals; what they must not do to a campaign."""
 
 from __future__ import annotations
 

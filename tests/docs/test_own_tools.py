@@ -1,6 +1,4 @@
-"""Pages are true: on tools of one's own, on CI, on the five experiments. What they show runs as it
-stands.
-"""
+"""Pages are true: on own tools, on CI, on the five experiments. What they show runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Boots of real kernels: guests of a lab that go from one kernel to another, and what goes wrong on
-the way.
-"""
+"""Boots of real kernels: guests that go from one kernel to another, and what goes wrong then."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Facts against independent tools, the reading of them, and what becomes of runs whose hosts
-changed.
-"""
+"""Facts against independent tools, the reading of them, and runs whose hosts changed."""
 
 from __future__ import annotations
 

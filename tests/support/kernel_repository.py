@@ -1,6 +1,4 @@
-"""A git repository whose tree is built as a kernel is, by a Makefile of a few lines: a kernel takes
-minutes.
-"""
+"""A git repository whose tree is built as a kernel is, by a Makefile of a few lines."""
 
 from __future__ import annotations
 

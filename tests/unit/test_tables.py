@@ -82,8 +82,8 @@ def test_cells_and_facts_are_those_of_the_frames(made: Path) -> None:
     cells = results.cells
     same(tables["cells"][list(cells.columns)], cells)
     facts = tables["facts"]
-    assert facts["value"].tolist() == [
-        value if value is None or isinstance(value, str) else json.dumps(value)
+    assert [None if pd.isna(x) else x for x in facts["value"]] == [
+        None if pd.isna(value) else value if isinstance(value, str) else json.dumps(value)
         for value in results.facts["value"]
     ]
 

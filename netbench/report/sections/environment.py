@@ -150,9 +150,7 @@ def _apart(known: Mapping[str, Known], names: Sequence[str]) -> Table:
 
 
 def _missing(states: Sequence[tuple[str, HostEntry]], most: int) -> Iterator[str]:
-    """Facts that could not be read, together where hosts and reasons agree; `most`: hosts that are
-    named.
-    """
+    """Facts that could not be read, together where hosts and reasons agree; `most`: hosts named."""
     why: dict[tuple[str, str], list[str]] = {}
     for label, entry in states:
         for name, reason in entry.missing.items():

@@ -91,9 +91,7 @@ def _meanings(source: Source) -> Iterator[tuple[tuple[str, str, str], Mapping[st
 
 
 def settings(source: Source) -> Section | None:
-    """One row a setting, side and level asked; and one for everything that moved along in the same
-    cells.
-    """
+    """One row a setting, side and level asked; and one for all that moved in the same cells."""
     tables = (*_asked(source), *_moved(source))
     return Section("settings", "Settings read back", tables) if tables else None
 

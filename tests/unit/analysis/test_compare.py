@@ -232,7 +232,24 @@ def test_what_cannot_be_compared_says_why(
     assert why in found.sentence
 
 
-NO_VALUE = "no run of send=sendfile has a value here"
+def test_what_a_whole_context_lacks_is_told_where_it_could_have_it(tmp_path: Path) -> None:
+    """And where all of its runs failed; not that bulk has no latency."""
+
+    def lacking(record: Record) -> Record:
+        return failed(record, "failed", "gone") if record["pair"] == "c>d" else record
+
+    synth = Synth(runs=8, pairs=("a>b", "c>d"), edit=lacking)
+    result = load(synth.write(tmp_path / "r"))
+    found = in_result(result, "throughput", "send", "readwrite", everywhere=True)
+    assert (
+        sum(c.why.endswith("no ok run here: 8 runs failed") for c in found) == 2 == len(found) / 2
+    )
+    runs = result.ok.assign(latency=math.nan, p99=math.nan)
+    runs.loc[runs["pin"] == "none", "latency"] = 1.0
+    asked = {"metric": "p99", "factors": result.swept, "repeat": result.repeat}
+    planned = [cell.factors for cell in result.cells]
+    found = for_factor(runs, "send", "readwrite", planned=planned, **asked, everywhere=True)
+    assert {(c.pair, c.context["pin"]) for c in found} == {("a>b", "none")}
 
 
 def test_all_other_factors_equal(tmp_path: Path) -> None:
@@ -245,8 +262,6 @@ def test_all_other_factors_equal(tmp_path: Path) -> None:
         assert c.ratio == pytest.approx(33 / 18, rel=0.02)
         assert c.verdict == "better"
     some = result.ok[(result.ok["pin"] == "none") & (result.ok["pair"] == "a>b")]
-    found = in_result(result, "throughput", "send", "readwrite", None, some, everywhere=True)
-    assert [c.why for c in found].count(NO_VALUE) == 3
     asked = {"metric": "throughput", "factors": result.swept, "repeat": result.repeat}
     no_base = [{"send": "readwrite", "pin": "none"}]  # as `exclude` leaves it
     assert for_factor(some, "pin", "apart", planned=no_base, **asked) == []

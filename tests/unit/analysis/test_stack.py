@@ -1,6 +1,4 @@
-"""Lines that are read together say what parse_record says of each, and are refused as it refuses
-them.
-"""
+"""Lines that are read together say what parse_record says of each, and are refused likewise."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What notebooks use: frames with units, plots as Axes, comparisons, and the notebooks from start to
-end.
-"""
+"""What notebooks use: frames with units, plots as Axes, comparisons; and whole notebooks."""
 
 from __future__ import annotations
 
