@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A file of /proc that is read again and again: opened once, its text in a buffer that is made with
- * it. */
+/* A file of /proc that is read again and again: opened once, into a buffer made with it. */
 #ifndef NB_PROC_TEXT_H
 #define NB_PROC_TEXT_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of rows: everything that methods, meters, operations and the job declare, numbered
- * once. */
+/* The table of rows: everything that methods, meters, operations and the job declare. */
 #include "rows.h"
 
 #include <pthread.h>

@@ -161,9 +161,7 @@ class _Reader:
         return sender == receiver or here.boot_id == there.boot_id
 
     def _pooled(self) -> list[Totals]:
-        """The counters of epochs that are pooled, but for controls; the runs of the others are
-        marked.
-        """
+        """The counters of epochs that are pooled, but for controls; other runs are marked."""
         pooled = []
         for (place, epoch, is_control), (totals, parts) in self.counted.items():
             why = self.epochs.describe(place[0], epoch, self.latest.get(place, epoch))

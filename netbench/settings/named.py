@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import netbench.settings
+from netbench.base.errors import EngineError
 from netbench.base.names import AS_IS
 from netbench.model import Command, SettingLevel
 from netbench.settings.setting import Operation, Setting, SettingContext
@@ -85,7 +86,11 @@ class CommandSetting(Setting):
         return level.strip()
 
     def read(self, what: str, place: SettingContext) -> str:
-        return place.read("exec", *_filled(self.command.read, "", place)).strip()
+        level = place.read("exec", *_filled(self.command.read, "", place)).strip()
+        if "\n" in level:
+            why = f"`read` printed several lines, standard error's among them: {level!r:.150}"
+            raise EngineError(0, 0, "", why, "let it print the level alone")
+        return level
 
     def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         before = self.read(what, place)

@@ -52,9 +52,7 @@ def _concordance(values: Numbers) -> int:
 
 
 def autocorrelation(values: Numbers) -> tuple[float, float]:
-    """Lag-1 autocorrelation r and the p value of r > 0 (t test of r, Cox 1966); p is 1 below FEWEST
-    values.
-    """
+    """Lag-1 autocorrelation r and the p of r > 0 (t test of r, Cox 1966); 1 below FEWEST values."""
     n = len(values)
     x = values - values.mean()
     power = float((x * x).sum())

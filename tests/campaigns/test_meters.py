@@ -1,6 +1,4 @@
-"""Meters in real campaigns: what a machine does not count, and soft interrupts that no process pays
-for.
-"""
+"""Meters in real campaigns: what a machine does not count, and interrupts no process pays for."""
 
 from __future__ import annotations
 

@@ -53,9 +53,7 @@ def copied(folder: Path, *documents: str, keep_build: bool = False) -> Path:
 
 
 def built(folder: Path) -> Path:
-    """Build the copy's engine in place, as `pip install -e .` does; unoptimised, which takes half
-    the time.
-    """
+    """Build the copy's engine in place, as `pip install -e .` does; unoptimised, to be faster."""
     flags = folder / "netbench/engine/build_native.py"
     flags.write_text(flags.read_text().replace('"-O2"', '"-O0"'))
     done = subprocess.run(

@@ -70,9 +70,7 @@ def test_pinned_streams_share_a_thread_and_all_move(pair: Pair, pin: dict[str, i
     ("send", "receive", "unasked"), [("write", "read", [1, 1]), ("uring", "uring", [3, 2])]
 )
 def test_threads_take_cpus_in_turn(pair: Pair, send: str, receive: str, unasked: list[int]) -> None:
-    """A thread a CPU, which has its share of the streams, or one a stream; more threads than CPUs
-    go round.
-    """
+    """A thread a CPU, which has its share of the streams, or one a stream."""
     cpus = CPUS[1::-1]
     for asked, expected in ({}, unasked), ({"threads": 5}, [3, 2]), ({"threads": 1}, [1, 0]):
         window = {"duration": 0, "warmup": 10 * MS, "bytes": 40 * 2**20}

@@ -1,6 +1,4 @@
-"""Labs of network namespaces: real links, real SSH servers, real kills; nothing of them is left on
-the machine.
-"""
+"""Labs of network namespaces: real links, SSH servers and kills; nothing of them is left."""
 
 from __future__ import annotations
 

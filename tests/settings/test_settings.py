@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.base.errors import EngineError, SettingRefused
+from netbench.base.errors import EngineError, RequestError, SettingRefused
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.model import Command, Host, SettingLevel
@@ -490,6 +490,23 @@ def test_an_undo_that_fails_ends_the_campaign_and_says_what_is_left(tmp_path: Pa
     journal = conductor.Store.open(done.path).journal
     assert journal.ended() == "lost"
     assert [change.setting for change in journal.outstanding("here")] == ["mine"]
+
+
+def test_a_level_is_what_read_prints_alone(tmp_path: Path) -> None:
+    """Without the end of its line."""
+    (file := tmp_path / "mode").write_text("normal\n")
+    write = ["sh", "-c", f"printf {{level}} > {file}"]
+    own = {"apply": write, "read": ["cat", str(file)], "undo": write}
+    text = (
+        f"netbench: 1\nname: odd\ncommand: {json.dumps({'mine': own})}\nsweep: {{mine: [a]}}\n"
+        "transfer: {duration: 50ms, warmup: 10ms, congestion: cubic}\n"
+        "repeat: {min: 1, max: 1}\nverify: off\n"
+    )
+    assert conductor.start(campaign.parse(text, "odd.yaml"), tmp_path / "r").exit_code == 0
+    assert file.read_text() == "normal"
+    text = text.replace('["cat", ', '["sh", "-c", "cat $0; echo; echo notice >&2", ')
+    with pytest.raises(RequestError, match="`read` printed several lines"):
+        conductor.start(campaign.parse(text, "odd.yaml"), tmp_path / "r")
 
 
 def virtio_interfaces() -> list[str]:

@@ -1,6 +1,4 @@
-"""Boots as the unit: widths and variances against scipy, and coverage simulated through the whole
-analysis.
-"""
+"""Boots as the unit: widths and variances against scipy, and coverage simulated."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Metrics from counters: the table of docs/records.md, and netperf's service demand as printed in
-2006.
-"""
+"""Metrics from counters: the table of docs/records.md, and the service demand of 2006."""
 
 from __future__ import annotations
 

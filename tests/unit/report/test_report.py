@@ -1,6 +1,4 @@
-"""Reports: the same numbers in every form, no text line over the width, one HTML file that fetches
-nothing.
-"""
+"""Reports: the same numbers in every form, no line over the width, one HTML file alone."""
 
 from __future__ import annotations
 

@@ -29,9 +29,7 @@ print(json.dumps({"sizes": sizes, "cells": len(report.source.cells), "runs": len
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_100_000_records(tmp_path: Path) -> None:
-    """CPU time is judged, not the clock: other programs on this machine are none of the report's
-    business.
-    """
+    """CPU time is judged, not the clock: other programs are none of the report's business."""
     factors = {
         "send": tuple(STEPS),
         "a": tuple(map(str, range(25))),
