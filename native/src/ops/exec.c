@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs, without a shell between; also those for boots: who may boot a host may do all there. */
+/* Programs, without a shell between; also those that prepare and start the boot of a kernel, and
+ * look at what is there for it: as root, so whoever may boot a host may do anything there. */
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 
 #include "../guard.h"
 #include "op.h"
 
-static const uint64_t LIMIT_NS = 30000000000, BOOT_LIMIT_NS = 900000000000; /* of an initrd */
+static const uint64_t LIMIT_NS = 30000000000;
+static const uint64_t BOOT_LIMIT_NS = 900000000000; /* an initrd is made in minutes */
 
 /* As sh(1) counts it. */
 static int exit_status(int status)
@@ -16,12 +17,11 @@ static int exit_status(int status)
 }
 
 /* A program that fails is an error, unless its exit status is told: in the first line, and the
- * output behind it. Else white space at the end is no part of it. */
+ * output behind it. */
 static int run(const struct nb_target *target, uint64_t limit_ns, int tells, FILE *text,
 	       struct nb_error *error)
 {
 	char *output = malloc(NB_OP_TEXT);
-	size_t used;
 	int status = output ? nb_exec(target->words, target->length, limit_ns, output,
 				      NB_OP_TEXT - 4, error)
 			    : nb_fail_memory(error, "output");
@@ -32,10 +32,8 @@ static int run(const struct nb_target *target, uint64_t limit_ns, int tells, FIL
 		status = nb_fail(
 			error, NB_ERR_SYSTEM, "exec", "try the command by hand on this host",
 			"%s: exit status %d: %.150s", target->words, exit_status(status), output);
-	used = status < 0 ? 0 : strlen(output);
-	while (!tells && used && strchr(" \t\r\n", output[used - 1]))
-		used--;
-	fwrite(output, 1, used, text);
+	if (status >= 0)
+		fprintf(text, "%s", output);
 	free(output);
 	return status < 0 ? status : 0;
 }
