@@ -76,8 +76,11 @@ class Compared:
                 " intervals as they are"
             )
         whys = [(gate, c.why or c.unsettled) for gate, of in unanswered for c in of]
-        excused = ("", FEW_RUNS), ("", FEW_RUNS, ZERO)  # 0 lies above no limit
-        refused = {gate.text: why for gate, why in whys if why not in excused[not gate.below]}
+        refused = {
+            gate.text: why
+            for gate, why in whys
+            if why not in ("", FEW_RUNS, "" if gate.below else ZERO)  # 0 lies above no limit
+        }
         names = listed(list(refused), NAMED)
         return f"cannot judge {names}: {next(iter(refused.values()))}" if refused else ""
 

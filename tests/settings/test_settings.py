@@ -495,12 +495,13 @@ def test_an_undo_that_fails_ends_the_campaign_and_says_what_is_left(tmp_path: Pa
 def test_a_level_is_what_read_prints_alone(tmp_path: Path) -> None:
     (file := tmp_path / "mode").write_text("normal\n")
     write = ["sh", "-c", f"echo {{level}} > {file}"]
-    own = {"apply": write, "read": ["cat", str(file), "/none"], "undo": write}
+    read = ["sh", "-c", f"cat {file}; echo notice >&2"]
+    own = {"apply": write, "read": read, "undo": write}
     text = (
         f"netbench: 1\nname: odd\ncommand: {json.dumps({'mine': own})}\nsweep: {{mine: [a]}}\n"
         "transfer: {duration: 50ms, warmup: 10ms, congestion: cubic}\n"
         "repeat: {min: 1, max: 1}\nverify: off\n"
-    ).replace('["cat", ', '["sh", "-c", "cat $0; echo notice >&2", ')
+    )
     with pytest.raises(RequestError, match="`read` printed several lines"):
         conductor.start(campaign.parse(text, "odd.yaml"), tmp_path / "r")
     assert file.read_text() == "normal\n"
