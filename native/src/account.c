@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Accounts are looked up by id(1) and getent(1): a static executable has no name service of its
- * own, so it would miss accounts that are not in /etc/passwd.
- */
+/* Accounts are looked up by id(1) and getent(1): a static executable has no name service of its
+ * own, so it would miss accounts that are not in /etc/passwd. */
 #include "worker.h"
 
 #include <errno.h>

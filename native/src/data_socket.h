@@ -67,10 +67,8 @@ int nb_listener_open(struct nb_listener *listener, const struct nb_job *job,
 /* Accept the connections that wait in the kernel's queue, as many as fit; those that do not come
  * from the sender's address are rejected. */
 void nb_listener_accept(struct nb_listener *listener, const struct nb_job *job);
-/*
- * Read from the pending connection `index`. Fills *stream and returns its socket once its token is
- * right; -1: not yet, or the connection was rejected.
- */
+/* Read from the pending connection `index`. Fills *stream and returns its socket once its token is
+ * right; -1: not yet, or the connection was rejected. */
 int nb_listener_read(struct nb_listener *listener, size_t index, const struct nb_job *job,
 		     uint32_t *stream);
 /* Reject the pending connections whose deadline has passed. */

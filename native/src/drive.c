@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Flows: opened, digested, closed, and the threads that move data. Each flow has one of its own;
+/* Flows: opened, digested, closed, and the threads that move data. Each flow has one of its own;
  * flows that are pinned share one for each CPU, which steps those that are ready: several threads
- * on one CPU would cost a switch and a wake-up from the other side at every full buffer.
- */
+ * on one CPU would cost a switch and a wake-up from the other side at every full buffer. */
 #include "run.h"
 
 #include <errno.h>

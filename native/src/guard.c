@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Nothing that a tool starts outlives it, and no program that runs, or what that has started, the
+/* Nothing that a tool starts outlives it, and no program that runs, or what that has started, the
  * worker, however that ends: a guard adopts what leaves its session (PR_SET_CHILD_SUBREAPER of
- * prctl(2)), finds it in /proc/thread-self/children, proc(5), and kills it.
- */
+ * prctl(2)), finds it in /proc/thread-self/children, proc(5), and kills it. */
 #include "guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -204,27 +203,29 @@ void nb_guard_free(struct nb_guard *guard)
 	guard->report = -1;
 }
 
-/* Read what a program prints until it has exited. Returns its waitpid status, or -1 with errno when
- * it took too long. */
+/* Read what a program prints, on two pipes, until it has exited. Returns its waitpid status, or -1
+ * with errno when it took too long. */
 static int collect_output(struct nb_guard *guard, struct nb_output *captured, uint64_t deadline)
 {
 	struct nb_ending ending;
-	int number = 0;
+	int number = 0, ended;
 
-	while (!nb_guard_ended(guard, &ending)) {
-		struct pollfd pending[] = { { .fd = captured->fd, .events = POLLIN },
+	do {
+		struct pollfd pending[] = { { .fd = captured[0].fd, .events = POLLIN },
+					    { .fd = captured[1].fd, .events = POLLIN },
 					    { .fd = guard->report, .events = POLLIN } };
 		uint64_t now = nb_now(), left = now < deadline ? (deadline - now) / 1000000 + 1 : 1;
 
 		nb_heartbeat();
-		poll(pending, 2, (int)(left < HEARTBEAT_MS ? left : HEARTBEAT_MS));
-		nb_output_read(captured);
-		if (!number && nb_now() > deadline) {
+		poll(pending, 3, (int)(left < HEARTBEAT_MS ? left : HEARTBEAT_MS));
+		ended = nb_guard_ended(guard, &ending);
+		nb_output_read(&captured[0]);
+		nb_output_read(&captured[1]);
+		if (!ended && !number && nb_now() > deadline) {
 			number = ETIMEDOUT;
 			nb_guard_kill(guard);
 		}
-	}
-	nb_output_read(captured);
+	} while (!ended);
 	errno = number;
 	return number ? -1 : ending.status;
 }
@@ -232,12 +233,13 @@ static int collect_output(struct nb_guard *guard, struct nb_output *captured, ui
 int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, size_t room,
 	    struct nb_error *error)
 {
-	char copy[16384], *arguments[NB_ARGUMENTS_MAX];
-	struct nb_output captured = { .fd = -1, .text = output, .room = room - 1 };
-	int ends[2], status = -1, number = 0;
+	char copy[16384], said[2048], *arguments[NB_ARGUMENTS_MAX];
+	struct nb_output captured[2] = { { .fd = -1, .text = output, .room = room - 1 },
+					 { .fd = -1, .text = said, .room = sizeof(said) } };
+	int ends[2][2] = { { -1, -1 }, { -1, -1 } }, status = -1, number = 0;
 	uint64_t deadline = nb_now() + limit_ns;
-	struct nb_guard guard = { .leaves = 1 }; /* such as a daemon */
-	pid_t pid;
+	struct nb_guard guard = { .lifeline = -1, .report = -1, .leaves = 1 }; /* a daemon */
+	pid_t pid = -1;
 
 	if (length >= sizeof(copy))
 		return nb_fail(error, NB_ERR_REQUEST, "exec", "shorten it",
@@ -248,27 +250,35 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 		return nb_fail(error, NB_ERR_REQUEST, "exec", "name a program",
 			       "the command is empty, or has more than %d words",
 			       NB_ARGUMENTS_MAX - 1);
-	if (pipe2(ends, O_CLOEXEC) || fcntl(ends[0], F_SETFL, O_NONBLOCK))
-		return nb_fail_errno(error, "exec", "raise the limit on open files (ulimit -n)",
-				     "%s", arguments[0]);
-	captured.fd = ends[0];
-	pid = nb_guard_start(&guard, arguments, NULL, ends[1], ends[1], &number);
-	close(ends[1]);
+	for (int i = 0; i < 2 && !number; i++) {
+		if (pipe2(ends[i], O_CLOEXEC) || fcntl(ends[i][0], F_SETFL, O_NONBLOCK))
+			number = errno;
+		captured[i].fd = ends[i][0];
+	}
+	if (!number)
+		pid = nb_guard_start(&guard, arguments, NULL, ends[0][1], ends[1][1], &number);
+	close(ends[0][1]);
+	close(ends[1][1]);
 	if (pid > 0) {
-		status = collect_output(&guard, &captured, deadline);
+		status = collect_output(&guard, captured, deadline);
 		number = status < 0 ? errno : 0;
 	}
 	nb_guard_free(&guard);
-	if (captured.fd >= 0)
-		close(captured.fd);
-	output[captured.used] = 0;
+	close(captured[0].fd);
+	close(captured[1].fd);
+	output[captured[0].used] = 0;
+	if (status) /* what it says of a failure is behind what it printed */
+		snprintf(output + captured[0].used, room - captured[0].used, "%.*s",
+			 (int)captured[1].used, said);
 	errno = number;
 	if (number == ETIMEDOUT)
 		return nb_fail_errno(error, "exec",
 				     "let it end sooner; run what it had to do by hand",
 				     "%s was stopped after %llu s", arguments[0],
 				     (unsigned long long)(limit_ns / 1000000000));
-	return number ? nb_fail_errno(error, "exec", "check that the command exists", "%s",
-				      arguments[0])
+	return number ? nb_fail_errno(error, "exec",
+				      number == EMFILE ? "raise the limit on open files (ulimit -n)"
+						       : "check that the command exists",
+				      "%s", arguments[0])
 		      : status;
 }

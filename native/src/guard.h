@@ -35,10 +35,8 @@ int nb_guard_ended(struct nb_guard *guard, struct nb_ending *ending);
 void nb_guard_kill(struct nb_guard *guard);
 void nb_guard_free(struct nb_guard *guard);
 
-/*
- * Run argv (separated by NUL, `length` bytes) to its end and capture its output. Returns its
- * waitpid status or a negative code.
- */
+/* Run argv (separated by NUL, `length` bytes) to its end and capture its output. Returns its
+ * waitpid status or a negative code. */
 int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, size_t room,
 	    struct nb_error *error);
 

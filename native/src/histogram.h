@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Counts of times by log-linear buckets: 128 of each power of two, so that a bucket is at most
+/* Counts of times by log-linear buckets: 128 of each power of two, so that a bucket is at most
  * 1/128 of its values wide, and exact below 128 ns. Counts add exactly, over streams, runs and
- * hosts.
- */
+ * hosts. */
 #ifndef NB_HISTOGRAM_H
 #define NB_HISTOGRAM_H
 

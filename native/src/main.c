@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The worker as an executable: `helper`, or `mover [USER]`. It serves the controller on standard
- * input and output.
- */
+/* The worker as an executable: `helper`, or `mover [USER]`. It serves the controller on standard
+ * input and output. */
 #include <string.h>
 #include <unistd.h>
 

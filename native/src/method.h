@@ -45,10 +45,8 @@ struct nb_method {
 	/* Read all notices from the connection's error queue, without waiting: while it holds any,
 	 * poll(2) reports the connection as ready. Negative: flow->error is filled. Optional. */
 	int (*reap)(struct nb_flow *flow);
-	/*
-	 * Wait for what is still under way: before the connection closes, and where nothing may be
-	 * under way when the window opens. 0, or negative with flow->error filled. Optional.
-	 */
+	/* Wait for what is still under way: before the connection closes, and where nothing may be
+	 * under way when the window opens. 0, or negative with flow->error filled. Optional. */
 	int (*drain)(struct nb_flow *flow);
 	/* Whether it has still something to send, or to wait for, after the stop: for at most
 	 * NB_OWED_SECONDS. Optional. */

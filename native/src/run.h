@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One run: flows or a tool, the measured window, the result. prepare.c begins and ends it, orders.c
+/* One run: flows or a tool, the measured window, the result. prepare.c begins and ends it, orders.c
  * does what the controller asks, dispatch.c handles its events, phase.c changes its phase, result.c
- * reports what was counted.
- */
+ * reports what was counted. */
 #ifndef NB_RUN_H
 #define NB_RUN_H
 
@@ -80,10 +78,8 @@ int nb_run_free(struct nb_run *run);
 
 /* What the controller orders: bits of enum nb_event, or a negative code with the error filled. */
 int nb_run_go(struct nb_run *run, struct nb_error *error);
-/*
- * Open (a tool: or close) the window. `arrived`: bytes of each stream's warm-up, as the sender
- * counted them; the window opens once they have all been received.
- */
+/* Open (a tool: or close) the window. `arrived`: bytes of each stream's warm-up, as the sender
+ * counted them; the window opens once they have all been received. */
 int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
 		struct nb_error *error);
 int nb_run_stop(struct nb_run *run, struct nb_error *error);

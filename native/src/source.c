@@ -16,11 +16,9 @@
  * has to be written before the window. */
 enum { MEMORY_CHUNK = 64 * 1024, MEMORY_FILE = 1024 * 1024, MEMORY_FILES = 64 * 1024 * 1024 };
 
-/*
- * The nameless files of NB_SOURCE_FILES: made once, shared by all runs of a worker, gone with it
+/* The nameless files of NB_SOURCE_FILES: made once, shared by all runs of a worker, gone with it
  * whatever happens to it. A worker is a thread (nb_serve), so that two of them in one process do
- * not take each other's files away.
- */
+ * not take each other's files away. */
 static _Thread_local struct {
 	int *fds;
 	uint64_t count;

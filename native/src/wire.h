@@ -59,10 +59,8 @@ void nb_heartbeat_stop(void);
 /* Send a frame; the next heartbeat is due a while later. A failure is kept in `lost`. 0 or -1. */
 int nb_heartbeat_frame(struct nb_heartbeat *heartbeat, enum nb_frame_type type, uint16_t tag,
 		       const void *payload, size_t length);
-/*
- * Send a heartbeat when it is due. Work of unknown length on the serving thread calls this now and
- * then (making and reading files, waiting for a program). On any other thread it does nothing.
- */
+/* Send a heartbeat when it is due. Work of unknown length on the serving thread calls this now and
+ * then (making and reading files, waiting for a program). On any other thread it does nothing. */
 void nb_heartbeat(void);
 
 #endif

@@ -45,11 +45,9 @@ void nb_hello_write(struct nb_writer *writer);
 /* Whether a controller's hello fits this worker: 0, or a negative code with the error filled. */
 int nb_hello_check(const unsigned char *payload, size_t length, struct nb_error *error);
 
-/*
- * Become this user for good, with their groups, in their home, and with no way to more rights;
+/* Become this user for good, with their groups, in their home, and with no way to more rights;
  * nothing of the environment, and no key of the session, comes along. "": stay who one is. Takes
- * root, unless one is that user. 0, or a negative code with the error filled.
- */
+ * root, unless one is that user. 0, or a negative code with the error filled. */
 int nb_become(const char *user, struct nb_error *error);
 
 #endif

@@ -410,7 +410,7 @@ static void a_program_answers_with_its_output(void **state)
 
 	(void)state;
 	assert_int_equal(0, perform(&operation, &held, &answer, &error));
-	expect_answer(&answer, 0, "a b-c"); /* no shell between: the blank stays */
+	expect_answer(&answer, 0, "a b-c\n"); /* no shell between: the blank stays */
 	vectors_free(&answer);
 }
 
@@ -430,7 +430,7 @@ static void a_program_that_fails_has_nothing_to_undo(void **state)
 	(void)state;
 	assert_true(perform(&operation, &held, &answer, &error) < 0);
 	assert_non_null(strstr(error.message, "exit status 3"));
-	assert_non_null(strstr(error.message, "why"));
+	assert_non_null(strstr(error.message, "out\nwhy"));
 	assert_null(held);
 	vectors_free(&answer);
 	operation.target = "/no/such/program";

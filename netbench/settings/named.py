@@ -88,7 +88,7 @@ class CommandSetting(Setting):
     def read(self, what: str, place: SettingContext) -> str:
         level = place.read("exec", *_filled(self.command.read, "", place)).strip()
         if "\n" in level:
-            why = f"`read` printed several lines, standard error's among them: {level!r:.150}"
+            why = f"`read` printed several lines: {level!r:.150}"
             raise EngineError(0, 0, "", why, "let it print the level alone")
         return level
 

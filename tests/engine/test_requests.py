@@ -115,9 +115,7 @@ def test_so_many_connections_are_made(pair: Pair, mode: str) -> None:
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("wait", ["epoll", "spin"])
 def test_large_ones_of_one_thread_wait_for_no_other(pair: Pair, wait: str, depth: int) -> None:
-    """A receiver that waited until one connection has room would not read the other, for which the
-    sender waits.
-    """
+    """A receiver that waited for room on one connection would not read the other."""
     sizes = {"requests": 9 << 20, "responses": 9 << 20, "streams": 2, "depth": depth}
     client, server = run(pair, **sizes, threads=1, wait=wait, verify=1)
     asked, answered = (side.total("request", "transactions") for side in (client, server))

@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -493,17 +493,19 @@ def test_an_undo_that_fails_ends_the_campaign_and_says_what_is_left(tmp_path: Pa
 
 
 def test_a_level_is_what_read_prints_alone(tmp_path: Path) -> None:
-    (file := tmp_path / "mode").write_text("normal\n")
+    """Not what it says on stderr, nor the space around it, of which an undo may leave other."""
+    (file := tmp_path / "mode").write_text(" normal")
     write = ["sh", "-c", f"echo {{level}} > {file}"]
-    read = ["sh", "-c", f"cat {file}; echo notice >&2"]
-    own = {"apply": write, "read": read, "undo": write}
-    text = (
-        f"netbench: 1\nname: odd\ncommand: {json.dumps({'mine': own})}\nsweep: {{mine: [a]}}\n"
-        "transfer: {duration: 50ms, warmup: 10ms, congestion: cubic}\n"
-        "repeat: {min: 1, max: 1}\nverify: off\n"
-    )
-    with pytest.raises(RequestError, match="`read` printed several lines"):
-        conductor.start(campaign.parse(text, "odd.yaml"), tmp_path / "r")
+    for also, said in (("echo notice >&2", ""), ("echo; echo notice", "several lines")):
+        own = {"apply": write, "read": ["sh", "-c", f"cat {file}; {also}"], "undo": write}
+        text = (
+            f"netbench: 1\nname: odd\ncommand: {json.dumps({'mine': own})}\nsweep: {{mine: [a]}}\n"
+            "transfer: {duration: 50ms, warmup: 10ms, congestion: cubic}\n"
+            "repeat: {min: 1, max: 1}\nverify: off\n"
+        )
+        with pytest.raises(RequestError, match=said) if said else nullcontext():
+            done = conductor.start(campaign.parse(text, "odd.yaml"), tmp_path / f"r{said}")
+            assert (done.exit_code, file.read_text()) == (0, "normal\n")
     assert file.read_text() == "normal\n"
 
 
@@ -829,7 +831,7 @@ def test_what_an_undo_above_moves_again_is_undone_again(tmp_path: Path) -> None:
     above = ("sh", "-c", f"printf 30 > {file}")
     look = ("cat", str(file))
     journal += [
-        Change(numbers[0], "here", boot, "tuned", "exec", below, "x", "60", below, look),
+        Change(numbers[0], "here", boot, "tuned", "exec", below, "x", "60\n", below, look),
         Change(numbers[1], "here", boot, "other", "exec", above, "x", "?", above),
     ]
     worker.operate("undone", (NAME, "0"), "begin")

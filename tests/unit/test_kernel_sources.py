@@ -42,9 +42,7 @@ def image(release: str = RELEASE) -> bytes:
 
 
 def root(folder: Path, base: str = "lib", release: str = RELEASE) -> Path:
-    """A kernel as its build installs it, with two modules that are none to depmod, and without
-    modules.dep.
-    """
+    """As its build installs it, with two modules that are none to depmod; no modules.dep."""
     modules = folder / base / "modules" / release
     (modules / "kernel").mkdir(parents=True)
     (modules / "modules.order").write_text("kernel/a.ko\n")

@@ -21,7 +21,7 @@ from tools.bench import hand_loops
 from tools.bench.table import Part, Row
 
 PAIRS = int(os.environ.get("NETBENCH_BENCH_PAIRS", "60"))
-MOST, WIDE, SHARED_WIDE = 3 * PAIRS, 0.03, 0.015
+MOST, WIDE, SHARED_WIDE = 3 * PAIRS, 0.03, 0.01
 """More pairs, until the interval of the rate is that narrow; SHARED: of requests on one CPU."""
 WARMUP_MS, WINDOW_MS = 30, 150
 SHARED_WARMUP_MS, SHARED_WINDOW_MS = 300, 200

@@ -14,7 +14,7 @@ from tests.support.engine_pair import Pair, open_pair
 from tools.bench import hand_loops
 from tools.bench.table import Part, Row
 
-TURNS, WINDOW_MS, MORE_US = 60, 200, 20
+TURNS, WINDOW_MS, MORE_US = 300, 200, 20
 LOADS = ((100_000, "spin"), (20_000, "epoll"))
 HOW = (
     f"Requests of 1 byte over 4 connections, the client on CPU 0 and spinning, the server on CPU 1,"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a sender's process made the kernel read from storage for a source of files: getrusage(2),
+/* What a sender's process made the kernel read from storage for a source of files: getrusage(2),
  * ru_inblock, which is read_bytes of /proc/PID/io in units of 512 bytes. Data that the page cache
- * held is not in it.
- */
+ * held is not in it. */
 #include <sys/resource.h>
 
 #include "../meter.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Energy by RAPL: energy_uj of each zone of powercap (the kernel's Documentation/power/powercap),
+/* Energy by RAPL: energy_uj of each zone of powercap (the kernel's Documentation/power/powercap),
  * which begins again at 0 beyond max_energy_range_uj. Since Linux 5.10 only root may read it. A
- * package holds its cores and its graphics; memory (dram) is beside it.
- */
+ * package holds its cores and its graphics; memory (dram) is beside it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Sends of an io_uring that go out in their order: a chain of linked requests with MSG_WAITALL,
+/* Sends of an io_uring that go out in their order: a chain of linked requests with MSG_WAITALL,
  * submitted at once when it is as long as `queue_depth` says. Requests that are not linked may
- * overtake one another, and a chain is over before the next one begins.
- */
+ * overtake one another, and a chain is over before the next one begins. */
 #ifndef NB_CHAIN_H
 #define NB_CHAIN_H
 

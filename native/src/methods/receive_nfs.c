@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * read(2) of a file on an NFS mount, from its begin to its end, over and over. Before each pass
+/* read(2) of a file on an NFS mount, from its begin to its end, over and over. Before each pass
  * what the page cache holds of it is dropped, so that the server has to send it again. Streams have
- * a part of the file each.
- */
+ * a part of the file each. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

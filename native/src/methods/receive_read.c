@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * read(2) from the connection into a buffer; with a file as sink, write(2) from there. And recv(2)
- * with MSG_TRUNC: the kernel throws the bytes away without copying them (tcp(7)).
- */
+/* read(2) from the connection into a buffer; with a file as sink, write(2) from there. And recv(2)
+ * with MSG_TRUNC: the kernel throws the bytes away without copying them (tcp(7)). */
 #include <errno.h>
 #include <sys/socket.h>
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One IORING_OP_RECV of an io_uring(7) that completes again and again (IORING_RECV_MULTISHOT, Linux
+/* One IORING_OP_RECV of an io_uring(7) that completes again and again (IORING_RECV_MULTISHOT, Linux
  * 6.0), each time with one of the buffers that the kernel has been given in a ring
- * (IORING_REGISTER_PBUF_RING, Linux 5.19). A buffer goes back once it is written to the sink.
- */
+ * (IORING_REGISTER_PBUF_RING, Linux 5.19). A buffer goes back once it is written to the sink. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

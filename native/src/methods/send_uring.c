@@ -127,10 +127,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	return sent;
 }
 
-/*
- * Until at most `most` notifications are owed. A peer or a network may take any time; but what has
- * arrived is done with, and should the kernel not say so, it never will.
- */
+/* Until at most `most` notifications are owed. A peer or a network may take any time; but what has
+ * arrived is done with, and should the kernel not say so, it never will. */
 static int await_notifications(struct nb_flow *flow, uint64_t most)
 {
 	struct nb_chain *chain = flow->state;

@@ -148,10 +148,8 @@ static int await_notice(struct nb_flow *flow, uint64_t ms)
 	return nb_flow_pause(flow, ms * 1000000, "wait for completions");
 }
 
-/*
- * The kernel has no room for one more pending send: of this connection (optmem_max), or of the user
- * (locked memory), of which others may hold all. 0: try again.
- */
+/* The kernel has no room for one more pending send: of this connection (optmem_max), or of the user
+ * (locked memory), of which others may hold all. 0: try again. */
 static int await_room(struct nb_flow *flow, size_t length)
 {
 	struct state *state = flow->state;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Options of the connection, which every method that moves data over it has, before its own. Those
- * of a sender and those of a receiver begin alike, so that one function sets both.
- */
+/* Options of the connection, which every method that moves data over it has, before its own. Those
+ * of a sender and those of a receiver begin alike, so that one function sets both. */
 #ifndef NB_SOCKET_OPTIONS_H
 #define NB_SOCKET_OPTIONS_H
 

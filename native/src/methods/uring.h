@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * An io_uring(7) of one flow, by its system calls themselves: the worker is static and needs no
+/* An io_uring(7) of one flow, by its system calls themselves: the worker is static and needs no
  * liburing. It is made by the serving thread and enabled by the flow's, which alone submits: then
- * the kernel completes requests only while that thread waits (IORING_SETUP_DEFER_TASKRUN).
- */
+ * the kernel completes requests only while that thread waits (IORING_SETUP_DEFER_TASKRUN). */
 #ifndef NB_URING_H
 #define NB_URING_H
 

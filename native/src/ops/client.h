@@ -32,10 +32,8 @@ struct nb_client {
 		      struct nb_error *error);
 };
 
-/*
- * The client of this process, which becomes one that it cannot disturb where it came by sudo(8):
- * no environment, limits or groups of the user's are left. `in` is what it is heard by.
- */
+/* The client of this process, which becomes one that it cannot disturb where it came by sudo(8): no
+ * environment, limits or groups of the user's are left. `in` is what it is heard by. */
 void nb_client_begin(struct nb_client *client, int in);
 
 /* The account that the last client is of. */

@@ -2,18 +2,31 @@
 /* Programs, without a shell between; also those that prepare and start the boot of a kernel, and
  * look at what is there for it: as root, so whoever may boot a host may do anything there. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "../guard.h"
 #include "op.h"
 
 static const uint64_t LIMIT_NS = 30000000000;
+static const char SPACE[] = " \t\n\v\f\r";
 static const uint64_t BOOT_LIMIT_NS = 900000000000; /* an initrd is made in minutes */
 
 /* As sh(1) counts it. */
 static int exit_status(int status)
 {
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* One end of a line behind it, and no space around: an undo writes what was read, bare. */
+static void print_bare(const char *output, FILE *text)
+{
+	const char *begin = output + strspn(output, SPACE);
+	size_t length = strlen(begin);
+
+	while (length && strchr(SPACE, begin[length - 1]))
+		length--;
+	fprintf(text, "%.*s%s", (int)length, begin, length ? "\n" : "");
 }
 
 /* A program that fails is an error, unless its exit status is told: in the first line, and the
@@ -32,8 +45,10 @@ static int run(const struct nb_target *target, uint64_t limit_ns, int tells, FIL
 		status = nb_fail(
 			error, NB_ERR_SYSTEM, "exec", "try the command by hand on this host",
 			"%s: exit status %d: %.150s", target->words, exit_status(status), output);
-	if (status >= 0)
+	if (status >= 0 && tells)
 		fprintf(text, "%s", output);
+	else if (status >= 0)
+		print_bare(output, text);
 	free(output);
 	return status < 0 ? status : 0;
 }

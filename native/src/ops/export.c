@@ -283,11 +283,9 @@ static int change(const struct nfsd *nfsd, const char *name, const char *to)
 	return status ? status : write_line(nfsd, nfsd->place, name, "%s\n", to);
 }
 
-/*
- * The kernel sizes its largest read by the memory that it has when it first starts. That size is
+/* The kernel sizes its largest read by the memory that it has when it first starts. That size is
  * learned from a server that no client can use yet, since what the file reads before that, 0,
- * cannot be written again.
- */
+ * cannot be written again. */
 static int allow_blocks(const struct nfsd *nfsd)
 {
 	static const char FILE_NAME[] = "max_block_size";

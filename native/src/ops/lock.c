@@ -120,10 +120,8 @@ static int enter_all(const char *base, const char *const *names, mode_t above)
 	return fd;
 }
 
-/*
- * /tmp/netbench-UID, or, where another account was there first, a folder of this account's own
- * whose name begins so.
- */
+/* /tmp/netbench-UID, or, where another account was there first, a folder of this account's own
+ * whose name begins so. */
 static int enter_tmp(void)
 {
 	char own[32], made[64];

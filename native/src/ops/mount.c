@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * NFS mounts at a folder of their own, by mount(8) with the options that the kernel itself takes
+/* NFS mounts at a folder of their own, by mount(8) with the options that the kernel itself takes
  * (nfs(5)): no mount.nfs is needed. The value is the source, a line's end, and the options; `none`
- * is no mount, and no folder.
- */
+ * is no mount, and no folder. */
 #include <errno.h>
 #include <mntent.h>
 #include <stdlib.h>

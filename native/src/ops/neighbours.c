@@ -146,10 +146,8 @@ static int get_neighbours(const struct nb_target *target, FILE *text, struct nb_
 	return 0;
 }
 
-/*
- * Write what differs and is still there, until nothing does: some of it moves with the rest, or
- * cannot be written before the rest is.
- */
+/* Write what differs and is still there, until nothing does: some of it moves with the rest, or
+ * cannot be written before the rest is. */
 static int restore_neighbours(const struct nb_target *target, const char *saved,
 			      struct nb_error *error)
 {

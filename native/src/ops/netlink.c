@@ -135,10 +135,8 @@ static int take_end(struct nb_netlink *netlink, const struct nlmsghdr *message)
 	return number < 0 ? -1 : 0;
 }
 
-/*
- * Take in a datagram's messages. Returns 1: there are more to come; 0: that was the last; -1 with
- * errno. *interrupted is set when what was dumped changed meanwhile.
- */
+/* Take in a datagram's messages. Returns 1: there are more to come; 0: that was the last; -1 with
+ * errno. *interrupted is set when what was dumped changed meanwhile. */
 static int take_messages(struct nb_netlink *netlink, const unsigned char *data, int length,
 			 int *interrupted)
 {

@@ -27,10 +27,8 @@ void nb_netlink_put(struct nb_netlink *netlink, uint16_t type, const void *data,
 int nb_netlink_ask(struct nb_netlink *netlink);
 void nb_netlink_free(struct nb_netlink *netlink);
 
-/*
- * The next answer of that type whose fixed part is there: fills `head`, and *attributes and *length
- * with what follows it. Starts at *at == 0; returns 0 at the end.
- */
+/* The next answer of that type whose fixed part is there: fills `head`, and *attributes and *length
+ * with what follows it. Starts at *at == 0; returns 0 at the end. */
 int nb_netlink_next(const struct nb_netlink *netlink, size_t *at, uint16_t type, void *head,
 		    size_t head_length, const void **attributes, size_t *length);
 

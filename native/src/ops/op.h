@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A kind of operation on the host: how it reads and changes something. Each lives in one file of
- * this folder and one row of table.c. A held operation remembers what was there before (undo.c).
- */
+/* A kind of operation on the host: how it reads and changes something. Each lives in one file of
+ * this folder and one row of table.c. A held operation remembers what was there before (undo.c). */
 #ifndef NB_OP_H
 #define NB_OP_H
 

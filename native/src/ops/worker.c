@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A worker like this one that its controller has lost. One that is stopped (SIGSTOP, a debugger)
- * neither undoes what it holds nor gives its lock back: it is killed, and the journal undoes.
- */
+/* A worker like this one that its controller has lost. One that is stopped (SIGSTOP, a debugger)
+ * neither undoes what it holds nor gives its lock back: it is killed, and the journal undoes. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

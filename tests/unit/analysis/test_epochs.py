@@ -130,9 +130,7 @@ def test_a_kernel_that_did_not_come_up_is_not_taken_for_the_one_before(tmp_path:
 
 
 def test_what_was_booted_twice_for_one_round_stays_in_it(tmp_path: Path) -> None:
-    """A campaign that was killed in its third boot and resumed: numbers run on, blocks say which
-    round it is.
-    """
+    """Killed in its third boot and resumed: numbers run on, blocks say which round it is."""
     third = SYNTH.booted()[2][0]
 
     def again(record: Record) -> Record:
