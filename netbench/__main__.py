@@ -62,9 +62,7 @@ def _give_way() -> None:
 
 
 def _conclude() -> None:
-    """The outcome stands: an interrupt can change nothing any more, and ends this process
-    at once.
-    """
+    """The outcome stands: an interrupt changes nothing any more, and ends this process at once."""
     global _first  # noqa: PLW0603
     if _first is None:
         _first = -math.inf

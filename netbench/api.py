@@ -670,9 +670,7 @@ FILES = {"html": "index.html", "markdown": "report.md", "csv": "cells.csv", "jun
 
 
 def write_bundle(report: Report, file: Path) -> None:
-    """Write one archive of a result: its folder, and its report in every form. Errors:
-    PlaceError.
-    """
+    """One archive of a result: its folder, and its report in every form. Errors: PlaceError."""
     from importlib import import_module
 
     from netbench.result import bundles

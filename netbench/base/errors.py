@@ -123,9 +123,7 @@ class RootRefused(HostError):
 
 
 class HostGone(HostError):
-    """A host that was lost did not come back in time, or in another boot: another attempt does
-    not help.
-    """
+    """A host that was lost did not come back in time, or in another boot: no attempt helps."""
 
 
 class HostBusy(HostError):

@@ -166,9 +166,7 @@ def force_names(folder: Path | str, above: int | None = None) -> None:
 
 
 def write_new(file: Path, data: bytes, forced: bool = False) -> None:
-    """Write a file that others may not write. `forced`: it is on the disk when this returns.
-    Errors: OSError.
-    """
+    """A file that others may not write. `forced`: it is on the disk then. Errors: OSError."""
     how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     with os.fdopen(open_inside(file, 0, how), "wb") as raw:
         raw.write(data)

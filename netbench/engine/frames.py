@@ -164,9 +164,7 @@ def decode_edge(payload: bytes) -> tuple[Edge, bytes]:
 
 
 def decode_error(payload: bytes, host: str) -> EngineError:
-    """The error that an ERROR frame carries. Errors: ProtocolError when the frame has
-    another size.
-    """
+    """The error that an ERROR frame carries. Errors: ProtocolError for another size."""
     if len(payload) != ffi.sizeof("struct nb_error"):
         raise ProtocolError(
             f"an error frame of {len(payload)} bytes, expected"

@@ -34,9 +34,7 @@ _DECODING = threading.Lock()  # hosts that are reached together would all decode
 
 
 class Outcome(NamedTuple):
-    """What a run left in one worker: the vectors of its result, and of its samples in
-    time order.
-    """
+    """What a run left in one worker: the vectors of its result, of its samples in time order."""
 
     result: tuple[Vector, ...]
     samples: tuple[Vector, ...]
@@ -365,9 +363,7 @@ class Worker:
     def ask_permission(
         self, op: str, target: str | Iterable[str], value: str | None, undo: Iterable[str] = ()
     ) -> None:
-        """Ask whether the host allows an operation; nothing is done. Errors: EngineError where it
-        does not.
-        """
+        """Ask whether the host allows an operation. Errors: EngineError where it does not."""
         self._operation(op, target, value=value, undo=undo or None, ask=True)
         self._texts()
 

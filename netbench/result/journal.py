@@ -66,10 +66,11 @@ class Change(Entry):
     network: Annotated[Integer, "the host's network namespace: its cookie, or its inode"] = 0
 
     @property
-    def scope(self) -> tuple[str, int]:
-        """The boot, and the network namespace of what is one's own there, else 0."""
-        of_network = self.op != "file" or "/net/" in self.target[0]
-        return self.boot_id, self.network if of_network else 0
+    def networks(self) -> set[int]:
+        """The network namespaces it is of; 0 is the kernel, of which a program is, too."""
+        if self.op == "file" and "/net/" not in self.target[0]:
+            return {0}
+        return {self.network} | ({0} if self.op == "exec" else set())
 
     def __str__(self) -> str:
         if self.op == "neighbours":
@@ -338,7 +339,7 @@ class Journal:
                 where = f"on the machine {head.machine}"
             if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
                 where = f"in the network namespace {head.netns}"
-            if change.boot_id == boot_id and network and change.scope[1] not in (0, network):
+            if change.boot_id == boot_id and network and not change.networks <= {0, network}:
                 where = "in a network namespace that may have gone"
             if where:
                 elsewhere.append(f"{host}: {change} was changed {where}: put it back there")
@@ -367,7 +368,8 @@ class Journal:
         undone = {(each.host, number) for each in self.all(Restored) for number in each.numbers}
         with self._lock:
             changes = [(head.time, e) for head, e in self._known() if isinstance(e, Change)]
-        return {e.scope: at for at, e in changes if (e.host, e.number) not in undone}
+        left = [(at, e) for at, e in changes if (e.host, e.number) not in undone]
+        return {(e.boot_id, network): at for at, e in left for network in e.networks}
 
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""

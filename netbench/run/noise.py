@@ -92,9 +92,7 @@ def device(text: str, name: str) -> dict[str, int]:
 
 
 def softnet(text: str) -> dict[str, int]:
-    """Packets that found a CPU's queue full, of /proc/net/softnet_stat (hexadecimal, a
-    line a CPU).
-    """
+    """Packets that found a CPU's queue full, of /proc/net/softnet_stat (hexadecimal lines)."""
     columns = [line.split() for line in text.splitlines()]
     return {"softnet.dropped": sum(int(row[1], 16) for row in columns if len(row) > 1)}
 

@@ -127,9 +127,7 @@ class IdleCounts:
         self._by_boot: dict[str, dict[str, Counters]] = {}
 
     def measure(self) -> None:
-        """Watch every kernel with each of these meters that a cell has, all kernels at
-        the same time.
-        """
+        """Watch every kernel at once, with each of these meters that a cell has."""
         if not self._meters:
             return
 

@@ -185,9 +185,7 @@ class HostSettings:
         self.cut(next((at for at, is_gone in enumerate(gone) if is_gone), len(self._held)))
 
     def read_again(self) -> dict[str, str]:
-        """What every setting that is held reads now. Errors: SettingRefused when it
-        cannot be read.
-        """
+        """What every setting that is held reads now. Errors: SettingRefused."""
         self.place.forget()
         read = {}
         for key, level in self._levels().items():

@@ -37,11 +37,10 @@ def absent(name: str, failed: Series | None, metric: str, never: str = "") -> st
     """
     if never:
         return f"{name} is {never} here"
-    if failed is None or not len(failed.values):
-        if share := QUANTILES.get(metric.rpartition("_")[2]):
-            return f"no run of {name} has a {metric}: needs {round(LEAST / (1 - share)):,} requests"
-        return f"no run of {name} has a value here"
-    return f"{name} has no ok run here: {count(len(failed.values), 'run')} failed"
+    why = f"no run of {name} has a value here"
+    if share := QUANTILES.get(metric.rpartition("_")[2]):
+        why = f"no run of {name} has a {metric}: needs {round(LEAST / (1 - share)):,} requests"
+    return why if failed is None else f"{why}; {count(len(failed.values), 'run')} failed"
 
 
 def counted(mine: int, failed: int, base: int, base_failed: int) -> Failures | None:

@@ -176,9 +176,7 @@ class Mounting(Guests):
         return super().ssh(guest, script, check)
 
     def state(self) -> list[str]:
-        """All of NFS that there is on both: mounts, folders of netbench's, exports, who listens on
-        port 2049.
-        """
+        """All of NFS that there is on both: mounts, our folders, exports, who listens."""
         return [self.ssh(guest, STATE) for guest in self.lab.hosts]
 
     @property

@@ -591,9 +591,7 @@ def test_a_file_that_others_may_have_written_allows_nothing(shared: Shared) -> N
 
 
 def test_every_named_setting_is_one_of_the_default_but_nfs() -> None:
-    """The names in native/src/ops/permit.c are those of the settings, and of the meters that a
-    helper opens.
-    """
+    """The names in native/src/ops/permit.c are those of settings, and of meters it opens."""
     from netbench.settings.ethtool import FEATURES
 
     text = (Path(__file__).parents[2] / "native/src/ops/permit.c").read_text()

@@ -20,9 +20,7 @@ CLOSING = b"\x04"  # what no program of ours prints: the reader's last byte
 
 
 class Screen:
-    """A program on a terminal of its own, as its session's leader. `streams`: those that are not
-    the terminal.
-    """
+    """A program on a terminal of its own, as its session's leader. `streams`: those elsewhere."""
 
     def __init__(
         self,

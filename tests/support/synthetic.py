@@ -115,9 +115,7 @@ class Synth:
         return sorted({host for pair in self.pairs for host in pair.split(">")})
 
     def booted(self) -> list[tuple[int, str]]:
-        """Each boot's number, from 1 where netbench boots at all, and its kernel, in order of
-        execution.
-        """
+        """Each boot's number, from 1 where netbench boots, and its kernel, as executed."""
         rng = np.random.default_rng(self.seed + 1)
         levels = self.factors.get("kernel", ("",))
         kernels = [str(level) for _ in range(self.boots) for level in rng.permutation(levels)]

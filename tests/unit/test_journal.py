@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +255,11 @@ LINK = ModulesShown("rcv", "/lib/modules/a b", False)
 MODULES = ModulesShown("rcv", "/lib/modules/6.12", True)
 BOOTS_BACK = "boots back to 6.1, where it is not running: runs `/opt/boot 'a word'`"
 CONNECTS = "rcv: connects to rcv by ./config"
+
+
+def test_a_program_is_of_the_kernel_and_of_its_network() -> None:
+    changes = CHANGE, COMMAND, replace(CHANGE, op="file", target=("/proc/sys/vm/swappiness",))
+    assert [replace(each, network=7).networks for each in changes] == [{7}, {0, 7}, {0}]
 
 
 @pytest.mark.parametrize(

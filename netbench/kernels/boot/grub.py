@@ -1,6 +1,4 @@
-"""One boot from another entry of GRUB's menu: grub-reboot(8). The default entry stays
-what it is.
-"""
+"""One boot from another entry of GRUB's menu: grub-reboot(8). The default entry stays."""
 
 from __future__ import annotations
 

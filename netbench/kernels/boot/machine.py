@@ -103,9 +103,7 @@ class Machine:
             self.hide_modules(place, mounted)
 
     def hide_modules(self, place: str, mounted: bool) -> bool:
-        """Take away what `showing_modules` made; whether it was there. Errors: BootError,
-        HostError.
-        """
+        """Take away what `showing_modules` made; whether it was there. Errors: as that."""
         look = ("grep", "-F", "-q", f" {place} ", "/proc/self/mountinfo")
         there = self.attempt(*(look if mounted else ("test", "-L", place)), root=True).status == 0
         if there:

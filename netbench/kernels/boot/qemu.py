@@ -70,7 +70,5 @@ def _as_boot_error(host: Host) -> Iterator[None]:
 
 
 def _guest(host: Host) -> str:
-    """The lab's name of a host, with which its SSH alias ends; a campaign may name it
-    differently.
-    """
+    """The lab's name of a host, with which its SSH alias ends; a campaign's may differ."""
     return (host.ssh or host.name).removeprefix(f"{host.boot.lab}-")

@@ -39,9 +39,7 @@ def change(record: Record, **paths: Any) -> Record:
 
 
 def read_again(record: Record) -> Record:
-    """A file that the receiver reads through NFS, cold at first, until the time is up; its server
-    counts no bytes.
-    """
+    """A file read through NFS, cold at first, until the time is up; the server counts none."""
     record["sender"] |= {"cache": "cold", "resident": 0, "source_size": 9}
     del record["sender"]["flow"]["bytes"]
     return record

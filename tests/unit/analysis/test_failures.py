@@ -51,7 +51,7 @@ def compare(
 @pytest.mark.parametrize(("lost", "who"), [("new", "x=new"), ("old", "x=old")])
 def test_a_level_whose_runs_all_failed_is_not_said_to_have_had_none(lost: str, who: str) -> None:
     told = compare(steady(1.0), steady(1.2), {lost: list(range(20))}).why
-    assert told == f"{who} has no ok run here: 20 runs failed"
+    assert told == f"no run of {who} has a value here; 20 runs failed"
 
 
 def steady(factor: float, n: int = 20) -> Numbers:

@@ -56,9 +56,7 @@ def messy(record: Record) -> Record:
 
 
 def toggled(record: Record) -> Record | None:
-    """TSO as a factor: one cell refused, one run in which something else changes it, and features
-    that move along.
-    """
+    """TSO as a factor: a cell refused, a run in which it is changed, features that move along."""
     tso, size = record["factors"]["tso"], record["factors"]["socket_buffer"]
     if tso == "on" and size == "32K":
         why = "snd: tso: on: tx-tcp-segmentation is fixed"
