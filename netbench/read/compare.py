@@ -237,7 +237,8 @@ def for_factor(
 def with_which(metric: str, runs: pd.DataFrame) -> str:
     """The metric that a run has which could have this one: of a quantile its mean."""
     of, _, quantile = metric.rpartition("_")
-    return of or "latency" if quantile in QUANTILES and (of or "latency") in runs else metric
+    means = [name for name in (of, f"{of}_latency".lstrip("_")) if name in runs]
+    return means[0] if quantile in QUANTILES and means else metric
 
 
 def by_cell(

@@ -36,7 +36,7 @@ from netbench.plan.plan import BOOT_SECONDS, Boot, Plan, Verify
 from netbench.plan.plan_json import plan_json
 from netbench.result import campaign_state
 from netbench.result.files import HostEntry
-from netbench.result.journal import Back, BootBegun, Booted, Journal, OriginalKernel
+from netbench.result.journal import Back, BootBegun, Booted, Change, Journal, OriginalKernel
 from netbench.run.conductor import Conductor
 from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
@@ -421,6 +421,9 @@ def test_what_a_dead_campaign_has_booted_is_not_booted(
     for entry in (OriginalKernel("x", "1", "6.1", "quiet"), Booted(1, "x", "boot0", "6.2")):
         Journal(dead.journal).write(entry)
     assert f"`restore {dead.path.name}`" in lab.boots.why_not()["h"]
+    Journal(dead.journal).write(Back("x", "boot0"))
+    Journal(dead.journal).write(Change(1, "y", "b", "mtu", "link", ("eth0", "mtu"), "1", "2"))
+    assert lab.boots.why_not() == {}
 
 
 @pytest.mark.parametrize(

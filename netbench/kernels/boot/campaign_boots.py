@@ -66,7 +66,9 @@ class Boots:
         dead = {
             booted.boot_id: state.path.name
             for state in campaign_state.unfinished()
-            for booted in Journal(state.journal).all(Booted)
+            for journal in (Journal(state.journal),)
+            for booted in journal.all(Booted)
+            if booted.host in journal.original_kernels()  # it is not back
         }
         for host in self._hosts:
             if host.host.local:
