@@ -218,7 +218,7 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 continue  # an address, which is found by its form
             yield word, f"host{number}"
             label, *domain = word.split(".")
-            if domain and not label.isdecimal():
+            if domain and not label.isdecimal() and label not in none:
                 yield label, f"host{number}"
             for i in range(len(domain) - 1):  # the last label is anybody's
                 if _LETTERS.search(below := ".".join(domain[i:])):

@@ -213,6 +213,7 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
         ({}, "[a@gw1.x.net, 'b@gw2.x.net']}", "[user1@host2, 'user3@host4']}"),
         ({"gw": {"ssh": "a@gw.acme.net"}}, "ask carol@acme.net", "ask user8@example"),
         ({"guest": {"ssh": "root@vm:22"}, "vm": "vm"}, "guest>vm", "host1>host2"),
+        ({"sender": {"ssh": "root@sender.corp.net"}}, "sender at sender.corp.net", "sender at host1"),
         ({}, "enx525400123456 br-525400123456 ip-10-66-77-88", "enx00005e005301 br-00005e005301 ip-192.0.2.3"),
         ({}, "5254.0012.3456 in /Users/kim/x", "00:00:5e:00:53:01 in /Users/user1/x"),
         *(({}, kept, kept) for kept in ("std::fmt::f64 0000:3b:00.0", "0.10.20 1.2.3.4.5 300.1.1.1")),
