@@ -293,18 +293,18 @@ def _warn(say: Callable[[str], None], own: CampaignState | None = None) -> None:
 
 
 def _refuse_below(state: CampaignState) -> None:
-    """While a dead campaign has left changes that were made later in the same boot and network:
-    what these found may be what this one has set, in whatever words. Errors: RequestError.
+    """While another campaign has changes that were made later in the same boot and network: what
+    these found may be what this one has set, in whatever words. Errors: RequestError.
     """
     from netbench.result import campaign_state
     from netbench.result.journal import Journal
 
     own = Journal(state.journal).changed()
-    for other in campaign_state.unfinished():
+    for other in campaign_state.unfinished(busy=True):
         above = Journal(other.journal).changed()
         if any(above.get(scope, "") > made for scope, made in own.items()):
             raise RequestError(
-                "another campaign that died has left changes that were made later; put these back"
+                "another campaign has changed hosts later, and not put that back; let that be done"
                 f" first: `restore {other.path.name}`, or `restore --all`"
             )
 

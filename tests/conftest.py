@@ -82,9 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class ByFile(LoadFileScheduling):
-    """A file's tests are in one process, so that its fixtures are made once; so are all of guests,
-    which share a lab.
-    """
+    """A file's tests are in one process: its fixtures are made once; so are those of guests."""
 
     def _split_scope(self, nodeid: str) -> str:
         return GUESTS if nodeid.startswith(GUESTS) else super()._split_scope(nodeid)
@@ -146,9 +144,7 @@ def small_file(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 @needs("netns")
 def interface() -> Iterator[str]:
-    """One end of a veth with ADDRESS, in the namespace of the tests; the other end, `FAR`, is up
-    and has no address.
-    """
+    """One end of a veth with ADDRESS, in the tests' namespace; the other, `FAR`, has none."""
     made = subprocess.run(
         f"ip link add {NEAR} numrxqueues 4 numtxqueues 4 type veth peer name {FAR}".split(),
         capture_output=True,

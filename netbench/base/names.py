@@ -58,6 +58,8 @@ REQUEST_METRICS = (
     *(f"service_{what}" for what in ("latency", "p50", "p99")),
 )
 """What a run of requests has, beside tools that print metrics of such names."""
+OF_SHARES = frozenset(n for n in REQUEST_METRICS if n.rpartition("_")[2] in QUANTILES)
+"""Those of them that are quantiles."""
 CELL_COLUMNS = ("metric", "unit", "n", "mean", "low", "high", "precision")
 """Of tables of cells, beside factors and what they have in common with runs."""
 _SIDE = re.compile("(sender|receiver|system)_")
@@ -73,8 +75,9 @@ _MEASURED = frozenset(
 
 
 def is_measured(name: str) -> bool:
-    """Whether netbench has a metric of that name; SQL's names have no case."""
-    return _SIDE.sub("", name.lower(), count=1) in _MEASURED
+    """Whether netbench has a metric of that name, or such an end; SQL's names have no case."""
+    bare = _SIDE.sub("", name.lower(), count=1)
+    return bare in _MEASURED or bare.endswith(("_cpu", "_demand"))
 
 
 def is_taken(name: str) -> bool:

@@ -116,9 +116,7 @@ def open_folder(folder: Path, mode: int = 0) -> int:
 
 
 def make_folder(folder: Path, mode: int) -> None:
-    """A folder and those above it, which others may not write whatever the umask is. Errors:
-    OSError.
-    """
+    """A folder and those above it, which others may not write. Errors: OSError."""
     os.close(open_folder(folder, mode))
 
 

@@ -188,9 +188,7 @@ def printed_size(text: str) -> int:
 
 
 def printed_time(text: str) -> float:
-    """Seconds in a time as programs print it: `10.00` are seconds, `23.1 us`, `4 msec`. Errors:
-    ValueError.
-    """
+    """Seconds in a time as programs print it: `10.00`, `23.1 us`, `4 msec`. Errors: ValueError."""
     return printed_microseconds(text) / 1e6
 
 

@@ -64,9 +64,7 @@ def _cut(origin: str) -> str:
 
 
 def _step(holder: Table, steps: str, top: str) -> tuple[str, str]:
-    """The longest key that is there, else up to the next dot, or everything where keys
-    have dots.
-    """
+    """The longest key that is there, else up to the next dot; where keys have dots, all."""
     if known := [key for key in holder.entries if steps == key or steps.startswith(f"{key}.")]:
         key = max(known, key=len)
         return key, steps[len(key) + 1 :]

@@ -27,9 +27,7 @@ def columns() -> int:
 
 
 def say(text: str) -> None:
-    """Print an answer. A reader that has ended is no error, because the work is done. Errors:
-    StoreError.
-    """
+    """Print an answer. A reader that has ended is no error. Errors: StoreError."""
     try:
         text = escape_controls(text)
         print(text, end="" if not text or text.endswith("\n") else "\n", flush=True)

@@ -43,9 +43,7 @@ def of_maximum(text: str) -> str:
 
 
 def qdiscs(text: str) -> str:
-    """The kinds of an interface's qdiscs, the root's first. Options show as a digest. Errors:
-    ValueError.
-    """
+    """Kinds of an interface's qdiscs, the root's first; options as a digest. Errors: ValueError."""
     lines = [line.split() for line in text.splitlines() if line.strip()]
     kinds = Counter((parent == "root", _qdisc(rest)) for parent, *rest in lines)
     ordered = sorted(kinds.items(), key=lambda item: not item[0][0])

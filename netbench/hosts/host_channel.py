@@ -20,9 +20,7 @@ class Process(Protocol):
     """A started program, with its standard input and output."""
 
     def read(self, timeout: float) -> bytes:
-        """Read what is available, waiting at most `timeout` seconds; b"" at the end. Errors:
-        TimeoutError.
-        """
+        """What is available in `timeout` seconds; b"" at the end. Errors: TimeoutError."""
 
     def write(self, data: bytes) -> None:
         """Write all of it. Errors: OSError when the program is gone."""
@@ -40,14 +38,10 @@ class Channel(Protocol):
     name: str
 
     def start_mover(self, run_as: str = "") -> Process:
-        """Start a worker that moves data: as the login's user, or as the one that root becomes.
-        Errors: HostError.
-        """
+        """One that moves data: as the login's user, or whom root becomes. Errors: HostError."""
 
     def start_helper(self) -> Process:
-        """Start a worker that changes the host: as root, by `sudo -n` where the user is not root.
-        Errors: HostError.
-        """
+        """A worker that changes the host: as root, or by `sudo -n`. Errors: HostError."""
 
     def close(self) -> None:
         """Disconnect from the host."""

@@ -199,9 +199,7 @@ def _value(text: str) -> bytes:
 
 
 def start(shell: Shell, argv: Sequence[str]) -> Session:
-    """Start a program in place of the shell: only its output is read from then on. Errors:
-    HostError.
-    """
+    """Start a program in place of the shell: only its output is read then. Errors: HostError."""
     shell.begin(_RUN, b"%d\n%b" % (len(argv), b"".join(map(_value, argv))))
     answer = shell.hear()
     if answer == ["ready"]:

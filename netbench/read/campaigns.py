@@ -26,12 +26,21 @@ import numpy as np
 from netbench.base.errors import NetbenchError, unreadable
 from netbench.base.opening import walk
 from netbench.base.units import count, listed
-from netbench.read.compare import Place, Sides, by_place, compared, with_which
+from netbench.read.compare import (
+    Place,
+    Sides,
+    by_place,
+    compared,
+    unplanned,
+    with_which,
+    withheld,
+)
 from netbench.read.load import load
 from netbench.read.matching import NAMED, A, B, Match, differences, match
 from netbench.read.result import Result, in_one_unit
 from netbench.read.verdicts import tested
 from netbench.result.files import read_plan
+from netbench.stats.by_boot import in_boots
 from netbench.stats.comparison import RESULT, Comparison
 from netbench.stats.dependence import followed
 from netbench.stats.intervals import Numbers, means_of, sequential_confidence, welch_error
@@ -176,11 +185,19 @@ def compare_results(
         for m in matches
     ]
     earlier = history.levels(a, metric) if history else {}
+
+    def finished(judged: list[Comparison]) -> list[Comparison]:
+        told = [_told(c) for c in judged]
+        for r, n in ((a, "against"), (b, "n")):
+            if not in_boots(r.repeat, r.swept):
+                told = [withheld(c, unplanned(c, r.repeat, getattr(c, n))) for c in told]
+        return told
+
     return compared(
         family,
         repeat,
         lambda sides: _welch(sides, earlier.get(sides.place, [])),
-        lambda judged: [_told(c) for c in judged],
+        finished,
         again=lambda sides: _welch(sides, []),
     )
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from netbench.base.names import QUANTILES
+from netbench.base.names import OF_SHARES, QUANTILES
 from netbench.model import Repeat
 from netbench.read.metrics import describe
 from netbench.read.result import Result
@@ -96,7 +96,7 @@ def compared(
     of the verdicts besides; again: as estimate, of runs as ranks (failures.py).
     """
     results = finished(corrected([estimate(sides) for sides in family], repeat))
-    results = [_withheld(c, s.doubt) for c, s in zip(results, family, strict=True)]
+    results = [withheld(c, s.doubt) for c, s in zip(results, family, strict=True)]
     return [_withstood(c, s, again or estimate) for c, s in zip(results, family, strict=True)]
 
 
@@ -167,8 +167,8 @@ def for_factor(
     asked for; its confidence is that of the whole family, its min and max widen as for a mean, its
     boots say what the unit is. margin: fraction within which a difference does not matter. planned:
     the factors of every cell; a level that has no run where it was to have some is told so, unless
-    the whole context has none, but with `everywhere` where it could have the metric, or all its
-    runs failed. order: the rounds of boots, where more is known of them than `runs` show. better:
+    the whole context has none, but with `everywhere` where it could have the metric, or has no ok
+    run. order: the rounds of boots, where more is known of them than `runs` show. better:
     whether more is, of a metric that a tool prints. failed: the runs that failed, with the same
     columns; a verdict that does not stand with these ranked last is none; and those that could not
     be made. Errors: KeyError for a factor, level or metric that is not there.
@@ -201,7 +201,8 @@ def for_factor(
     if everywhere:
         known_kind = {words[:-1] for words, _ in by_cell(runs, keys, "block")}
         could = [words for words, _ in by_cell(runs, keys, with_which(metric, runs))]
-        for words in (*could, *(each for each in bad if each[:-1] not in known_kind)):
+        none = (each for places in lost.values() for each in places if each[:-1] not in known_kind)
+        for words in (*could, *none):
             contexts.setdefault(words[:-1], {})
     empty = Comparison(factor, "", baseline, {}, "", metric, 0, confidence=repeat.confidence)
     empty = empty.but(margin=margin, better=better)
@@ -224,7 +225,7 @@ def for_factor(
 
     def finished(judged: list[Comparison]) -> list[Comparison]:
         if not in_boots(repeat, factors):
-            judged = [_withheld(c, _unplanned(c, repeat)) for c in judged]
+            judged = [withheld(c, unplanned(c, repeat, c.n)) for c in judged]
         if all(c.unit != "block" or c.verdict == "inconclusive" for c in judged):
             return judged
         values = [paired(sides)[1] for sides in family]
@@ -236,9 +237,9 @@ def for_factor(
 
 def with_which(metric: str, runs: pd.DataFrame) -> str:
     """The metric that a run has which could have this one: of a quantile its mean."""
-    of, _, quantile = metric.rpartition("_")
+    of = metric.rpartition("_")[0]
     means = [name for name in (of, f"{of}_latency".lstrip("_")) if name in runs]
-    return means[0] if quantile in QUANTILES and means else metric
+    return means[0] if metric in OF_SHARES and means else metric
 
 
 def by_cell(
@@ -327,20 +328,19 @@ def doubts_of(runs: pd.DataFrame, metric: str) -> npt.NDArray[np.str_] | None:
     return np.select([share > LATE, np.isnan(share)], [LATE_CLIENT, NO_LATENESS], "")
 
 
-def _unplanned(c: Comparison, repeat: Repeat) -> str:
-    """Why runs as they were made give no verdict: they are for trying, or what was measured before
-    the campaign ended early is no more; or their boots, and how many runs each has, were no plan:
-    nothing says how often such an interval holds.
+def unplanned(c: Comparison, repeat: Repeat, n: int) -> str:
+    """Why n runs as they were made give no verdict: they are for trying, or all that there is of a
+    campaign that ended early; or their boots were no plan: nothing says how often that holds.
     """
     if repeat.max <= FEW:
         return FEW_RUNS
-    if c.unit == "block" and c.n < min(repeat.min, FEW + 1):
+    if c.unit in ("block", "run") and n < min(repeat.min, FEW + 1):
         return CUT_SHORT
-    why = f"its runs lie in {c.n} boots that were not planned; run it anew, or with repeat.boots"
+    why = f"its runs lie in {n} boots that were not planned; run it anew, or with repeat.boots"
     return why if c.unit == "boot" else ""
 
 
-def _withheld(c: Comparison, why: str) -> Comparison:
+def withheld(c: Comparison, why: str) -> Comparison:
     """The comparison, without a verdict where there is a reason for none; the first is told."""
     if math.isnan(c.low) or not why or c.refused:
         return c

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from netbench.base.names import OF_SHARES
 from netbench.model import Compare, Repeat
 from netbench.read.meter_choice import Contradiction
 from netbench.read.metrics import NO_UNITS, Metric, describe
@@ -21,7 +22,6 @@ from netbench.read.totals import CounterKey, Total
 from netbench.result.files import HostEntry, Hosts, NoiseEntry, PlanFile, PlannedCell
 from netbench.result.journal import Journal, LeftChanged
 from netbench.stats.by_boot import KERNEL, in_boots
-from netbench.stats.histogram import QUANTILES
 from netbench.stats.pairs import Rounds, rounds
 
 MOST_PAIRS = 8
@@ -247,7 +247,7 @@ class Result:
         """
         gone, ok = self.runs[self.runs["status"].isin(statuses)], self.ok
         slow = ok.reindex(columns=MOVED).eq(0).any(axis=1)
-        if metric.rpartition("_")[2] in QUANTILES:
+        if metric in OF_SHARES:
             slow |= ok[metric].groupby([ok["cell"], ok["pair"]]).transform("count") > 0
         still = ok[slow & ok[metric].isna()]
         return gone if still.empty else pd.concat([gone, still.assign(status="failed")])

@@ -19,7 +19,7 @@ from netbench.report.blocks import Block, Prose, Section, Table, keyed, prose, t
 from netbench.report.json import SCHEMA, comparison, control
 from netbench.report.label import explained, label_of, labelled
 from netbench.report.numbers import count
-from netbench.report.phrases import answering, control_lines, gate_line, in_context, title
+from netbench.report.phrases import VOID, answering, control_lines, gate_line, in_context, title
 from netbench.report.sections.level_tables import table
 from netbench.stats.comparison import FEW_RUNS, Comparison
 
@@ -76,6 +76,7 @@ class Compared:
                 " intervals as they are"
             )
         whys = [(gate, c.why or c.unsettled) for gate, of in unanswered for c in of]
+        whys += [(o.gate, VOID) for o in self.outcomes if not (o.fell or o.held or o.unjudged)]
         refused = {
             gate.text: why
             for gate, why in whys
@@ -115,7 +116,8 @@ class Compared:
         for metric, family in self.families.items():
             what = title(metric, *self.results.values())
             blocks.append(table(what, family, several, self.controls.get(metric, ())))
-        gates = tuple(gate_line(outcome, several) for outcome in self.outcomes)
+        every = max(map(len, self.families.values()), default=0)
+        gates = tuple(gate_line(outcome, several, every) for outcome in self.outcomes)
         sections = (
             Section("comparison", self.title, tuple(blocks)),
             Section("profile", "Where the cycles go", tuple(self.profiles)),

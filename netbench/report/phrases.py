@@ -19,6 +19,7 @@ from netbench.stats.comparison import FEW_RUNS, FLAGS, RESULT, Comparison
 from netbench.stats.words import TIMES, bounds, change, in_short, signed
 
 ALONE = "its process alone"
+VOID = "nothing was compared"
 NAMED = 8  # comparisons of a gate; the rest are counted
 
 
@@ -111,8 +112,8 @@ def control_lines(what: str, controls: Sequence[Comparison]) -> Iterator[str]:
         yield f"{of}: no comparison, {why}."
 
 
-def gate_line(outcome: Outcome, several: bool) -> str:
-    """A gate and its outcome."""
+def gate_line(outcome: Outcome, several: bool, every: int = 0) -> str:
+    """A gate and its outcome; every: comparisons of the metric that has most."""
     fell, unjudged = outcome.fell, outcome.unjudged
     total = len(fell) + outcome.held + len(unjudged)
     parts = []
@@ -128,7 +129,9 @@ def gate_line(outcome: Outcome, several: bool) -> str:
         some = f" in {len(unjudged)} of {total}" if len(unjudged) < total else ""
         cannot = "tell" if all(c.unsettled == FEW_RUNS for c in unjudged) else "be judged"
         parts.append(f"cannot {cannot}{some}: {listed(whys, NAMED)}")
-    return f"{outcome.gate.text}: {'; '.join(parts) or 'cannot be judged: nothing was compared'}."
+    if 0 < total < every:
+        parts.append(f"no value in {every - total} more")
+    return f"{outcome.gate.text}: {'; '.join(parts) or f'cannot be judged: {VOID}'}."
 
 
 def with_interval(c: Comparison, several: bool) -> str:

@@ -130,9 +130,7 @@ def new_axes(height: float) -> Axes:
 
 
 def shown_axes(height: float) -> Axes:
-    """Empty axes on a pyplot figure, which a notebook shows by itself and a script with
-    plt.show().
-    """
+    """Empty axes on a pyplot figure, which a notebook shows, and a script by plt.show()."""
     from matplotlib import pyplot
 
     figure = pyplot.figure(

@@ -146,15 +146,17 @@ def folders(before: float = math.inf) -> list[Path]:
     return [folder for folder in sorted(old, key=begun.__getitem__) if _is_whole(folder)]
 
 
-def unfinished() -> Iterator[CampaignState]:
-    """Campaigns of this account that nobody is at, with changes of which nobody knows that they are
-    undone.
+def unfinished(busy: bool = False) -> Iterator[CampaignState]:
+    """Campaigns of this account with changes of which nobody knows that they are undone; busy: also
+    those that somebody is at.
     """
     for folder in folders():
         journal = folder / "journal.jsonl"
         with suppress(StoreError, OSError), journal.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - len(_DONE)))
-            if file.read() != _DONE and not is_locked(journal) and Journal(journal).left():
+            if file.read() == _DONE or (is_locked(journal) and not busy):
+                continue
+            if Journal(journal).left():
                 yield CampaignState(folder)
 
 

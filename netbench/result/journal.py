@@ -66,11 +66,14 @@ class Change(Entry):
     network: Annotated[Integer, "the host's network namespace: its cookie, or its inode"] = 0
 
     @property
-    def networks(self) -> set[int]:
-        """The network namespaces it is of; 0 is the kernel, of which a program is, too."""
-        if self.op == "file" and "/net/" not in self.target[0]:
-            return {0}
-        return {self.network} | ({0} if self.op == "exec" else set())
+    def scopes(self) -> set[tuple[str, int]]:
+        """The boots and network namespaces of which it is; 0 is the kernel. A program's may also be
+        of files, so of the host in any boot.
+        """
+        own, kernel = (self.boot_id, self.network), (self.boot_id, 0)
+        if self.op == "file":
+            return {own if "/net/" in self.target[0] else kernel}
+        return {own, kernel, (self.host, 0)} if self.op == "exec" else {own}
 
     def __str__(self) -> str:
         if self.op == "neighbours":
@@ -339,7 +342,11 @@ class Journal:
                 where = f"on the machine {head.machine}"
             if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
                 where = f"in the network namespace {head.netns}"
-            if change.boot_id == boot_id and network and not change.networks <= {0, network}:
+            if (
+                change.boot_id == boot_id
+                and network
+                and {n for _, n in change.scopes} - {0, network}
+            ):
                 where = "in a network namespace that may have gone"
             if where:
                 elsewhere.append(f"{host}: {change} was changed {where}: put it back there")
@@ -369,7 +376,7 @@ class Journal:
         with self._lock:
             changes = [(head.time, e) for head, e in self._known() if isinstance(e, Change)]
         left = [(at, e) for at, e in changes if (e.host, e.number) not in undone]
-        return {(e.boot_id, network): at for at, e in left for network in e.networks}
+        return {scope: at for at, e in left for scope in e.scopes}
 
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""

@@ -284,7 +284,8 @@ def _rewritten(redaction: Redaction, file: Path) -> Iterator[str]:
         if file.name == "plan.json":
             _refuse_same(redaction, json.loads(raw), file)
     else:
-        text = redaction.text(read_whole(file).decode("utf-8", "replace"))
+        texts = re.split("(?m)^([a-z_]+:)", read_whole(file).decode("utf-8", "replace"))
+        text = "".join(each if i % 2 else redaction.text(each) for i, each in enumerate(texts))
         yield re.sub(r"\A(# effective campaign of:).*", rf"\1 {REDACTED}", text)  # has each --set
 
 

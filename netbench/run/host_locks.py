@@ -129,9 +129,7 @@ def result_name(campaign: Campaign, store: Store) -> str:
 
 
 def refuse_busy(pool: WorkerPool) -> None:
-    """Look whether another campaign uses a host, before anything is made for this one. Errors:
-    HostBusy.
-    """
+    """Whether another campaign uses a host, before anything is made. Errors: HostBusy."""
 
     def look(host: str) -> None:
         for worker in (pool.host_worker(host), pool.holder(host)):

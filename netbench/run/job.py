@@ -118,9 +118,7 @@ class MadeSinks:
         devices: Sequence[int] | None,
         inodes: Sequence[int] | None,
     ) -> None:
-        """Journal files that were just made; those without numbers are devices. Errors:
-        StoreError.
-        """
+        """Journal files that were made; those without numbers are devices. Errors: StoreError."""
         for path, device, inode in zip(paths, devices or (), inodes or (), strict=False):
             sink = MadeSink(path, worker.host, worker.hello.boot_id, device, inode)
             if self._made.get((sink.host, path)) != sink:

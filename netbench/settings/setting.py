@@ -139,9 +139,7 @@ class Setting(ABC):
 
     @abstractmethod
     def read(self, what: str, place: SettingContext) -> str:
-        """The level that the host has. Errors: EngineError; ValueError when it has no
-        such thing.
-        """
+        """The level that the host has. Errors: EngineError; ValueError without such a thing."""
 
     @abstractmethod
     def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:

@@ -172,7 +172,7 @@ def _despite(c: Comparison) -> str:
 
 def _lost(c: Comparison) -> str:
     """What runs without a value did."""
-    return "failed" + f" or gave no {c.metric}" * (c.metric.rpartition("_")[2] in QUANTILES)
+    return "failed" + f" or gave no {c.metric}" * (c.metric != "throughput")
 
 
 def undone_by_failures(c: Comparison) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from netbench.base.names import OF_SHARES
 from netbench.base.units import count
 from netbench.stats.histogram import LEAST, QUANTILES
 from netbench.stats.pairs import Series
@@ -38,7 +39,8 @@ def absent(name: str, failed: Series | None, metric: str, never: str = "") -> st
     if never:
         return f"{name} is {never} here"
     why = f"no run of {name} has a value here"
-    if share := QUANTILES.get(metric.rpartition("_")[2]):
+    if metric in OF_SHARES:
+        share = QUANTILES[metric.rpartition("_")[2]]
         why = f"no run of {name} has a {metric}: needs {round(LEAST / (1 - share)):,} requests"
     return why if failed is None else f"{why}; {count(len(failed.values), 'run')} failed"
 

@@ -82,9 +82,7 @@ def outliers(values: Numbers) -> list[int]:
 
 
 def instabilities(values: Numbers) -> list[str]:
-    """What is wrong with the order or shape of a cell's values, in words; empty when
-    nothing shows.
-    """
+    """What is wrong with the order or shape of a cell's values, in words; else empty."""
     signs = []
     tau, p = drift(values)
     if p < ALPHA:

@@ -25,9 +25,7 @@ repeat: {{min: 2, max: 2}}
 @pytest.mark.root
 @pytest.mark.netns
 def test_a_queue_of_ten_milliseconds_moves_the_median_by_as_much(tmp_path: Path) -> None:
-    """At 10 Mb/s (a token bucket) a request of 1,250 bytes takes 1 ms: of ten others that wait
-    before it, 10 ms.
-    """
+    """At 10 Mb/s (a token bucket) a request of 1,250 bytes takes 1 ms: ten that wait 10 ms."""
     (tmp_path / "queue.yaml").write_text(QUEUE)
     done = call("run", tmp_path / "queue.yaml", "--results", tmp_path)
     assert done.returncode == 0, done.stderr

@@ -168,9 +168,7 @@ def test_a_helper_that_ends_leaves_no_event_open(
 
 
 def test_changed_cells_are_those_beyond_the_baseline_with_it(tmp_path: Path) -> None:
-    """Interrupts alone are no change: of some thirty counted metrics one differs soon, and a
-    profile explains CPU time.
-    """
+    """Interrupts alone are no change: of some thirty metrics one differs soon."""
 
     def truth(factors: Mapping[str, str]) -> tuple[float, float, float]:
         faster = factors["send"] == "sendfile" and factors["pin"] == "none"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,10 +103,29 @@ def test_a_gate_on_a_level_that_failed_cannot_be_judged(netbench: Command, tmp_p
         edit=lambda r: failed(r, "failed", "reset") if "send=sendfile" in r["cell"] else r,
     ).write(tmp_path / "r")
     done = netbench("compare", path, "--factor", "send", "--fail-if", "throughput<-2%")
-    assert (done.returncode, "no run of send=sendfile has a value here; " in done.stderr) == (
-        2,
-        True,
-    )
+    assert done.returncode == 2
+    assert "no run of send=sendfile has a value here; " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("each", "code", "said"),
+    [(1, 0, "passed in 1 of 1; no value in 1 more."), (3, 2, "judged: nothing was compared.")],
+)
+def test_contexts_of_which_a_gate_says_nothing_are_told(
+    netbench: Command, tmp_path: Path, each: int, code: int, said: str
+) -> None:
+    class Some(Synth):
+        def cells(self) -> list[dict[str, Any]]:
+            return super().cells()[::each]
+
+    def without(record: dict[str, Any]) -> dict[str, Any]:
+        record["sender"].pop("procstat" if "pin=apart" in record["cell"] else "", None)
+        return record
+
+    path = Some(edit=without).write(tmp_path / "r")
+    done = netbench("compare", path, "--factor", "send", "--fail-if", "softirq_time>900%")
+    assert (done.returncode, said in words(done.stdout)) == (code, True), done.stdout
+    assert ("cannot judge softirq_time" in done.stderr) == bool(code)
 
 
 def test_a_gate_on_a_level_that_moved_nothing_cannot_be_judged(

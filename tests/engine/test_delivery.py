@@ -95,9 +95,7 @@ def sends_from_buffer(send: str, source: str) -> bool:
 
 
 def delivering() -> list[tuple[str, str, str, int]]:
-    """Every send method, receive method and source whose descriptors say that real bytes arrive,
-    and how many of them.
-    """
+    """Send methods, receive methods and sources by which real bytes arrive; how many of them."""
     catalogue = local()
     receives = [
         r for r in data_methods(catalogue, "receive") if catalogue.receive[r].has("delivers")

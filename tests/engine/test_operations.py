@@ -60,9 +60,7 @@ class Namespace:
         return self.run("ethtool", "-k", DATA)
 
     def qdiscs(self, handle: bool = True) -> list[dict[str, Any]]:
-        """What tc says of DATA's qdiscs, without what it counts; if asked for, without the handles
-        that the kernel gives out.
-        """
+        """What tc says of DATA's qdiscs, without counts; if asked for, without the kernel's handles."""
         left_out = {"refcnt"} if handle else {"refcnt", "handle", "parent"}
         found = self.json("tc", "-j", "qdisc", "show", "dev", DATA)
         for one in found:

@@ -385,9 +385,7 @@ ATTEMPTS = 8
 
 
 def step_ns(side: Side) -> float:
-    """CPU time of the worker per step in the window; it holds the whole process, so the flow's
-    share is at most this.
-    """
+    """CPU time of the worker per step in the window: the flow's share is at most this."""
     steps = side.moved("flow", "steps")
     if steps < 1000:
         return float("inf")  # it had no CPU

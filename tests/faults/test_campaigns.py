@@ -168,9 +168,7 @@ def stepped(tmp_path: Path) -> Iterator[dict[str, str]]:
 def test_a_wall_clock_that_is_stepped_changes_nothing_but_dates(
     tmp_path: Path, stepped: dict[str, str]
 ) -> None:
-    """For the controller and its workers, not for this machine: the C library's functions are
-    replaced in them.
-    """
+    """For controller and workers, not this machine: the C library's functions are replaced."""
     campaign = Running(tmp_path, tmp_path / "r", LONG + "limit: 10m\n", env=stepped)
     campaign.await_records(10)
     campaign.process.send_signal(signal.SIGINT)
@@ -237,9 +235,7 @@ def screens() -> Iterator[list[Screen]]:
 def test_a_terminal_that_closes_in_mid_run(
     tmp_path: Path, screens: list[Screen], ignored: bool
 ) -> None:
-    """It hangs up and takes no more output. Who ignores the hang-up, as under nohup, wants the
-    campaign to go on.
-    """
+    """It hangs up and takes no more output. Who ignores that, as under nohup, wants to go on."""
     ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh"] if ignored else []
 
     def on_terminal(argv: list[str]) -> subprocess.Popen[Any]:

@@ -94,9 +94,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def dead(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dead:
-    """A campaign of which one run of three is missing, as a controller that was killed leaves it,
-    the only one of its account.
-    """
+    """A campaign of which one run of three is missing, as a killed controller leaves it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     shutil.copytree(finished, tmp_path / "result")
     dead = Dead(unfinished(tmp_path / "result", 2))

@@ -538,9 +538,7 @@ def _menu(kernels: list[LabKernel], append: str) -> str:
 
 
 def _first_sectors(packages: dict[str, Path], modules: Path, size: int, core: Path) -> bytes:
-    """GRUB's first sector with a table of one partition, and its core after it: where boot.img
-    looks by default.
-    """
+    """GRUB's first sector with a table of one partition, and its core where boot.img looks."""
     maker = packages["grub-common"] / "usr/bin/grub-mkimage"
     libraries = str(packages["grub-common"] / "usr/lib/x86_64-linux-gnu")
     words = f"{maker} -d {modules} -O i386-pc -p (hd0,msdos1)/grub -o {core}".split()

@@ -257,9 +257,10 @@ BOOTS_BACK = "boots back to 6.1, where it is not running: runs `/opt/boot 'a wor
 CONNECTS = "rcv: connects to rcv by ./config"
 
 
-def test_a_program_is_of_the_kernel_and_of_its_network() -> None:
+def test_a_program_is_of_the_kernel_of_its_network_and_of_files() -> None:
     changes = CHANGE, COMMAND, replace(CHANGE, op="file", target=("/proc/sys/vm/swappiness",))
-    assert [replace(each, network=7).networks for each in changes] == [{7}, {0, 7}, {0}]
+    scopes = {("b", 7)}, {("b", 7), ("b", 0), ("rcv", 0)}, {("b", 0)}
+    assert [replace(each, network=7).scopes for each in changes] == [*scopes]
 
 
 @pytest.mark.parametrize(

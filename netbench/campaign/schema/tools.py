@@ -81,7 +81,7 @@ def _captures(value: Plain) -> dict[str, str]:
         if is_taken(name) and not is_measured(name):
             raise wrong(f"{name} is a column of every table of runs, expected another name")
         if is_measured(name) and name != THROUGHPUT:
-            raise wrong(f"netbench measures {name} itself, expected another name")
+            raise wrong(f"names such as {name} are netbench's own, expected another name")
     return {name: pattern_of(name).parse(pattern) for name, pattern in value.items()}
 
 

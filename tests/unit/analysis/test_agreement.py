@@ -74,7 +74,11 @@ def unpaired(sets: Sequence[Sequence[Numbers]], confidence: float) -> list[Compa
 
     def result(at: int) -> Any:
         """As much of a Result as a comparison looks at."""
-        known = {"repeat": fixed(confidence), "describe": lambda _: SimpleNamespace(better=1)}
+        known = {
+            "swept": (),
+            "repeat": fixed(confidence),
+            "describe": lambda _: SimpleNamespace(better=1),
+        }
         runs = frame([[levels[at]] for levels in sets])
         return SimpleNamespace(ok=runs, lost=lambda _: runs[:0], **known)
 
