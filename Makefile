@@ -7,6 +7,7 @@
 # make bench      netbench beside its peers and its budgets: writes docs/performance.md
 # README.md names the Debian packages that are needed.
 
+$(if $(word 2,$(CURDIR)),$(error make(1) cannot work in a folder with a space in its path))
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from netbench.report.build import Report
     from netbench.report.compared import Compared
     from netbench.result.campaign_state import CampaignState
+    from netbench.result.journal import Scope
     from netbench.results import Results
     from netbench.run.conductor import Conclusion
     from netbench.run.finding import Finding
@@ -168,8 +169,8 @@ def resume(path: Path, plain: bool = False) -> Conclusion:
         progress.say(f"{path} is finished; nothing to do")
         return conductor.Conclusion(path, "done", ledger.failed)
     refuse_another(store, Plan(begun))  # before its lab is made
-    if store.state:
-        _refuse_below(store.state)
+    if store.state and (below := _below(store.state)[1]):
+        raise RequestError(next(iter(below.values())))
     _warn(progress.say, store.state)
     with _made(begun, progress.say) as ready:
         return _announced(conductor.resume(path, ready, progress))
@@ -239,9 +240,11 @@ def restore(result: Path) -> list[str]:
     if state is None:
         return _shown_only(result)
     dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")
-    _refuse_below(state)
+    own, below = _below(state)
+    if below and (dead.lab or below.keys() == own.keys()):
+        raise RequestError(next(iter(below.values())))
     if dead.lab is None:
-        return restore(state, dead)
+        return restore(state, dead, below=below)
     done = [f"removed {line}" for line in lab.reap()]
     done += restore_here(state, dead) if dead.lab.kind == "netns" else []
     if done:
@@ -292,21 +295,22 @@ def _warn(say: Callable[[str], None], own: CampaignState | None = None) -> None:
         say(str(finding))
 
 
-def _refuse_below(state: CampaignState) -> None:
-    """While another campaign has changes that were made later in the same boot and network: what
-    these found may be what this one has set, in whatever words. Errors: RequestError.
+def _below(state: CampaignState) -> tuple[Mapping[Scope, str], Mapping[Scope, str]]:
+    """Where a campaign has left changes, and where another one has some that were made later: what
+    these found may be what this one has set, in whatever words; with what to do.
     """
     from netbench.result import campaign_state
     from netbench.result.journal import Journal
 
-    own = Journal(state.journal).changed()
+    own, below = Journal(state.journal).changed(), dict["Scope", str]()
     for other in campaign_state.unfinished(busy=True):
         above = Journal(other.journal).changed()
-        if any(above.get(scope, "") > made for scope, made in own.items()):
-            raise RequestError(
+        for scope in (scope for scope, made in own.items() if above.get(scope, "") > made):
+            below[scope] = (
                 "another campaign has changed hosts later, and not put that back; let that be done"
                 f" first: `restore {other.path.name}`, or `restore --all`"
             )
+    return own, below
 
 
 def _left_by(state: CampaignState) -> list[str]:

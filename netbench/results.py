@@ -26,9 +26,7 @@ COMPARED = "level baseline metric ratio low high p n verdict sentence".split()
 
 
 class Results:
-    """One result. Frames are computed when they are first asked for; nothing is written
-    anywhere.
-    """
+    """One result. Frames are computed when first asked for; nothing is written."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -59,9 +57,7 @@ class Results:
 
     @property
     def factors(self) -> tuple[str, ...]:
-        """What was swept; each is a column of `runs` and `cells`, its levels in the
-        plan's order.
-        """
+        """What was swept: columns of `runs` and `cells`, their levels in the plan's order."""
         return self.source.result.factors
 
     @property

@@ -396,11 +396,15 @@ class Worker:
         finally:
             self._tag = tags[-1]
 
-    def end_stopped(self, pid: int) -> bool:
+    def end_stopped(self, pid: int, campaign: str = "") -> bool:
         """End a worker of the same kind that was lost, if it is stopped: it would hold its lock,
-        and undo when it is continued. One that runs leaves by itself; whether it has.
+        and undo when it is continued. One that runs leaves by itself; whether it has. `campaign`:
+        by whose log another copy of the program is known.
         """
         state = ""
+        with contextlib.suppress(EngineError):
+            if campaign:
+                self.operate("undone", (campaign, "holders"))
         with contextlib.suppress(EngineError):
             state = self.operate("worker", str(pid))[0].strip()
             if state == "stopped":

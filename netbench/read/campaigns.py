@@ -37,6 +37,7 @@ from netbench.read.compare import (
 )
 from netbench.read.load import load
 from netbench.read.matching import NAMED, A, B, Match, differences, match
+from netbench.read.meter_choice import meters_of
 from netbench.read.result import Result, in_one_unit
 from netbench.read.verdicts import tested
 from netbench.result.files import read_plan
@@ -184,6 +185,11 @@ def compare_results(
         )
         for m in matches
     ]
+    by = [meters_of(result.ok, metric) for result in (a, b)]
+    if all(by) and not by[0] & by[1]:
+        one, other = (listed(sorted(each), NAMED) for each in by)
+        why = f"A's is by {one}, B's by {other}; name the meter, as {metric}.rusage"
+        return [sides.comparison.but(why=why) for sides in family]
     earlier = history.levels(a, metric) if history else {}
 
     def finished(judged: list[Comparison]) -> list[Comparison]:

@@ -73,21 +73,31 @@ def order_of(metric: str, contradicted: Iterable[Contradiction]) -> tuple[str, .
 
 
 def by_best_meter(runs: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """The frame of runs, its bare CPU and demand metrics by the first meter that any of a cell's
-    runs has: a run of it that lacks this meter has none. `orders`: by CPU metric, the meters, the
-    best first.
+    """The frame of runs, its bare CPU and demand metrics by the first meter that a run of each cell
+    has which has any (of each level, where `meters` are swept), or the first of all: what lacks it
+    has none. `orders`: by CPU metric, the meters, the best first.
     """
-    places = [runs["cell"], runs["pair"]]
+    if runs.empty:
+        return runs
     columns: dict[str, pd.Series[float]] = {}
+    levels = [each for _, each in runs.groupby(runs.get("meters", runs["run"] * 0), observed=True)]
     for metric, order in orders.items():
         for of in ("_cpu", "_demand", "_request_demand"):
             name = metric.replace("_cpu", of)
-            there = [f"{name}.{meter}" for meter in order if f"{name}.{meter}" in runs.columns]
-            for column in there:
-                known = columns.get(name)
-                if known is None:
-                    columns[name] = runs[column]
-                elif known.isna().any():
-                    counted = known.notna().groupby(places, observed=True).transform("any")
-                    columns[name] = known.where(counted, runs[column])
+            if there := [x for meter in order if (x := f"{name}.{meter}") in runs]:
+                columns[name] = pd.concat([_by_one(each, there) for each in levels])
     return runs.assign(**columns)
+
+
+def _by_one(runs: pd.DataFrame, there: Sequence[str]) -> pd.Series[float]:
+    has = runs[there].notna().groupby([runs["cell"], runs["pair"]], observed=True).any()
+    has = has[has.any(axis=1)]
+    known = [column for column in there if has[column].any()]
+    return runs[next((column for column in known if has[column].all()), (*known, *there)[0])]
+
+
+def meters_of(runs: pd.DataFrame, name: str) -> set[str]:
+    """The meters by which a bare name is in a frame of runs; none where it is no such metric."""
+    known = runs[runs[name].notna()]
+    by = {meter: known.get(f"{name}.{meter}") for meter in METER_ORDER if len(known)}
+    return {meter for meter, of in by.items() if of is not None and of.equals(known[name])}

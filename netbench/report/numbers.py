@@ -19,9 +19,7 @@ ROUNDING = 1e-12  # of doubles, relative
 
 
 def decimals(half_width: float) -> int:
-    """Digits after the point so that the half-width has two significant ones; 0.0123 ->
-    4, 12 -> 0.
-    """
+    """Digits after the point so that the half-width has two significant ones."""
     return max(0, 1 - math.floor(math.log10(half_width))) if half_width > 0 else 0
 
 

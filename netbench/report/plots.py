@@ -268,9 +268,7 @@ def _of_latency(source: Source, axes: Axes, across: str) -> Axes:
 
 
 def _ratios(source: Source, plot: Plot) -> Axes:
-    """One row a comparison: the change in percent with its interval, the margin as a band
-    around 0.
-    """
+    """One row a comparison: the change in percent with its interval, the margin as a band."""
     family = source.comparisons[plot.metric]
     family = [*family, *(replace(c, level="control") for c in source.controls(family))]
     axes = new_axes(height_of(len(family)))

@@ -205,9 +205,7 @@ class HostEntry(JsonObject):
 
     @property
     def is_emulated(self) -> bool:
-        """Whether the host's CPU is software, so that what it measures is not the speed of any
-        machine.
-        """
+        """Whether the host's CPU is software: what it measures is no machine's speed."""
         return (self.facts.get("emulated") or NOT_EMULATED) != NOT_EMULATED
 
     @property

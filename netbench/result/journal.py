@@ -30,6 +30,9 @@ from netbench.result import codec
 from netbench.result.codec import Integer, JsonObject, TextPair
 
 Why = Literal["done", "limit", "interrupted", "lost"]
+Scope = tuple[str, int]
+"""What a change may be of: a boot and a network namespace in it, or 0; or a host."""
+NOWHERE: Mapping[Scope, str] = {}
 
 
 _NUMBER = "the change's number, from 1"
@@ -66,7 +69,7 @@ class Change(Entry):
     network: Annotated[Integer, "the host's network namespace: its cookie, or its inode"] = 0
 
     @property
-    def scopes(self) -> set[tuple[str, int]]:
+    def scopes(self) -> set[Scope]:
         """The boots and network namespaces of which it is; 0 is the kernel. A program's may also be
         of files, so of the host in any boot.
         """
@@ -265,6 +268,7 @@ class Journal:
         self._lost: StoreError | None = None  # why the copy has ended
         self._read: list[tuple[_Head, Entry]] | None = None
         self._lock = Lock()
+        self.below = NOWHERE  # where nothing may be put back from here yet, and why
 
     def begin(self) -> bool:
         """Remove what a kill left of a last line, and bring the copy up to date; False where that
@@ -350,6 +354,8 @@ class Journal:
                 where = "in a network namespace that may have gone"
             if where:
                 elsewhere.append(f"{host}: {change} was changed {where}: put it back there")
+            elif late := [self.below[scope] for scope in change.scopes & self.below.keys()]:
+                elsewhere.append(f"{host}: {change}: {late[0]}")
             else:
                 changes.append(change)
         return changes, elsewhere
@@ -370,7 +376,7 @@ class Journal:
         changes = {each.number: each for each in entries if isinstance(each, Change)}
         return [each for each in reversed(changes.values()) if each.number not in undone]
 
-    def changed(self) -> dict[tuple[str, int], str]:
+    def changed(self) -> dict[Scope, str]:
         """Scopes in which hosts have changes that are not undone, and when the last was made."""
         undone = {(each.host, number) for each in self.all(Restored) for number in each.numbers}
         with self._lock:

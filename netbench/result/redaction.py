@@ -24,6 +24,7 @@ DOMAIN = "example"
 _NAMED = {"groups": "group", "links": "link"}
 """Top-level keys of a campaign whose keys are a site's names, and what stands for each."""
 SIDES = frozenset("sender receiver send receive snd rcv here local client server".split())
+SIDES |= frozenset("s r tx rx src dst".split())
 """Names of hosts that say no more than what a host does."""
 _FREE_TEXT = ("log.txt", "samples/*.txt", "report", "id", "parts")
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
@@ -83,6 +84,7 @@ class Redaction:
         hosts = campaign.get("hosts")
         self._more = len(named) + (len(hosts) if isinstance(hosts, dict) else 0)
         self._addresses: dict[str, str] = {}
+        self._lines: dict[str, int] = {}
         longest = sorted(self._names, key=len, reverse=True)
         alone, among = (
             "|".join(re.escape(name) for name in longest if (name.lower() in _PARTS) == is_part)
@@ -141,12 +143,11 @@ class Redaction:
             values["text"] = REDACTED
         if isinstance(missing := values.get("missing"), dict) and "all" in missing:
             values["missing"] = missing | {"all": REDACTED}
-        if values.get("command_line") is not None:
-            values["command_line"] = None
-        if isinstance(facts := values.get("facts"), dict) and "command_line" in facts:
-            missing = values.get("missing")
-            known = missing if isinstance(missing, dict) else {}
-            values["missing"] = {**known, "command_line": REDACTED}
+        if isinstance(line := value.get("command_line"), str):
+            number = self._lines.setdefault(line, len(self._lines) + 1)
+            values["command_line"] = f"{REDACTED} {number}"
+        if "kind" in values and "machine" in values:  # that of the controller
+            values["machine"] = REDACTED
         return values
 
     def _told(self, name: str, other: str) -> str:

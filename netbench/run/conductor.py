@@ -182,7 +182,8 @@ class Conductor:
         self._progress = progress
         self._say = partial(_say, store, progress)
         self._recorder = Recorder(store, plan, _rows(pool, campaign), progress)
-        locks = HostLocks(campaign, pool, result_name(campaign, store), progress.say)
+        name, identity = result_name(campaign, store), store.identity
+        locks = HostLocks(campaign, pool, name, progress.say, identity)
         self._held = HeldSettings(campaign, pool, locks, store.journal, self._say, store.identity)
         self._idle = IdleCounts(campaign, pool, store.note)
         self._runner = Runner(
@@ -335,9 +336,7 @@ class Conductor:
         self._noise.forget()
 
         def accept(number: int) -> str:
-            """Take hosts that have just been booted: workers, locks, facts. What is wrong with
-            them, or "".
-            """
+            """Take hosts that were just booted: workers, locks, facts. What is wrong, or ""."""
             self._pool.start_all()
             self._held.claim()
             entries, why = boots.wait_until_ready(step, self._store.stored_facts())
@@ -410,7 +409,8 @@ class Conductor:
         return f"not everything was put back: {'; '.join(errors)}{again}"
 
     def _end(self, why: Why, reason: str) -> Conclusion:
-        self._store.journal.write(Ended(why))
+        journal = self._store.journal
+        journal.write(Ended("lost" if why == "done" and journal.left() else why))
         ledger = self._recorder.ledger
         self._store.note(f"{why} after {ledger.runs} runs" + (f": {reason}" if reason else ""))
         return Conclusion(self._store.path, why, ledger.failed, reason)

@@ -210,9 +210,7 @@ class _ToolRun(NamedTuple):
                 seconds = min(seconds, time.monotonic() - began + GRACE_SECONDS)
 
     def _await_report(self, sent: Outcome, server: _Server) -> None:
-        """Wait until the server has printed what the client has not, as some do when a connection
-        is closed.
-        """
+        """Wait until the server has printed what the client has not, as some do at the end."""
         deadline = time.monotonic() + REPORT_SECONDS
         text, errors, _ = _printed(self.client, sent)
         with suppress(TimeoutError):

@@ -151,9 +151,7 @@ class HeldSettings:
         return held is not None and held.worker is self._pool.holder(host)
 
     def _lost_beside(self, host: str) -> list[str]:
-        """Hosts that are paired with it, of its kernel, whose workers were lost, too, and can be
-        had again.
-        """
+        """Hosts that are paired with it, of its kernel, whose workers were lost and are back."""
         boots, lost = self._pool.boot_ids(), list[str]()
         pairs = [(p.sender, p.receiver) for p in self._campaign.pairs]
         mates = {mate for pair in pairs if host in pair for mate in pair} - {host}

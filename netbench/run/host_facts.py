@@ -69,9 +69,7 @@ def data_interface(host: Host, worker: Worker, ip: int) -> str:
 
 
 def _subjects(campaign: Campaign, name: str, worker: Worker) -> dict[str, list[str]]:
-    """What facts are about: the interface and the peer of a host, and the files that it reads and
-    writes.
-    """
+    """What facts are about: the interface and peer of a host, and the files that it uses."""
     sends = any(pair.sender == name for pair in campaign.pairs)
     receives = any(pair.receiver == name for pair in campaign.pairs)
     peer = next(

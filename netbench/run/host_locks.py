@@ -53,11 +53,12 @@ class HostLocks:
         pool: WorkerPool,
         result: str,
         say: Callable[[str], None] = lambda line: None,
+        identity: str = "",
     ) -> None:
         """`result`: what other campaigns are told, as `result_name` gives it. `say` gets a line for
-        each campaign of another account.
+        each campaign of another account. `identity`: the store's.
         """
-        self._pool = pool
+        self._pool, self._identity = pool, identity
         self.say = say
         self._said: set[tuple[str, str]] = set()
         self._result = result
@@ -108,7 +109,7 @@ class HostLocks:
                     why = BUSY.format(_result(holder), pid) if holder else str(error)
                     raise HostBusy(f"{worker.host}: {why}") from error
                 if pid:
-                    worker.end_stopped(pid)
+                    worker.end_stopped(pid, self._identity)
                 if time.monotonic() > deadline:
                     raise HostBusy(f"{worker.host}: {HANGS.format(pid, self._patience)}") from error
             time.sleep(LOCK_PAUSE)

@@ -245,9 +245,7 @@ class Ledger:
 
     @property
     def failed(self) -> bool:
-        """Whether a unit was given up, or has nothing but failures to show; or there is nothing but
-        refusals.
-        """
+        """Whether a unit was given up, or has nothing but failures; or all was refused."""
         ends = {a.given_up for key, a in self._accounts.items() if key not in self._baselines}
         return any(
             account.given_up == "failed"

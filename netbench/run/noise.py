@@ -98,9 +98,7 @@ def softnet(text: str) -> dict[str, int]:
 
 
 def process(text: str) -> tuple[int, int]:
-    """The number of a process, and the ticks that it and its children have used, of
-    /proc/self/stat.
-    """
+    """The number of a process, and the ticks of it and its children, of /proc/self/stat."""
     numbers = text.rpartition(")")[2].split()
     return int(text.split(maxsplit=1)[0]), sum(int(number) for number in numbers[11:15])
 
@@ -320,9 +318,7 @@ class NoiseMonitor:
         return reading
 
     def _interface(self, host: str) -> str | None:
-        """A host's data interface; "" where it is not known, None where another host speaks for
-        the network.
-        """
+        """A host's data interface; "": not known, None: another host speaks for the network."""
         local = [name for name in self._hosts if self._campaign.hosts[name].local]
         if host in local[1:]:
             return None

@@ -86,9 +86,7 @@ class Recorder:
             return self._profile_number
 
     def keep_profile(self, record: ProfileRecord, stacks: Mapping[str, Folded]) -> None:
-        """Keep a profile run, which counts in no mean, and the stacks of its files. Errors:
-        StoreError.
-        """
+        """Keep a profile run, which counts in no mean, and its stacks. Errors: StoreError."""
         record = replace(record, reason=_shortened(record.reason))
         with self._lock:
             self.store.profile(record, stacks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -11,7 +11,7 @@ from netbench.base.errors import HostBusy, HostError, Lost, NetbenchError
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, Host
 from netbench.result.campaign_state import CampaignState
-from netbench.result.journal import Change, Journal, Restored
+from netbench.result.journal import NOWHERE, Change, Journal, Restored, Scope
 from netbench.result.store import Store
 from netbench.run.check import boots_of
 from netbench.run.host_locks import HostLocks, result_name
@@ -21,12 +21,16 @@ from netbench.settings.put_back import There, put_back, undone_by
 
 
 def restore(
-    state: CampaignState, campaign: Campaign, channels: ChannelFactory = open_channel
+    state: CampaignState,
+    campaign: Campaign,
+    channels: ChannelFactory = open_channel,
+    below: Mapping[Scope, str] = NOWHERE,
 ) -> list[str]:
-    """What was done on each host; the journal knows it afterwards. Errors: StoreError, HostError,
-    EngineError.
+    """What was done on each host; the journal knows it afterwards. `below`: where it must not be,
+    and why. Errors: StoreError, HostError, EngineError.
     """
     store = Store(state.result, state)
+    store.journal.below = below
     state.lock(store.path)
     try:
         with suppress(OSError):  # the result may be gone
@@ -93,7 +97,8 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
     failed: list[NetbenchError] = []
     with WorkerPool(campaign, channels) as pool:
         boots = boots_of(campaign, pool, journal, store.note)
-        locks = HostLocks(campaign, pool, result_name(campaign, store))
+        name = result_name(campaign, store)
+        locks = HostLocks(campaign, pool, name, identity=store.identity)
         acts: list[Callable[[], None]] = []
         if boots:
 

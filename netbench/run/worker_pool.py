@@ -55,9 +55,7 @@ def allow_files() -> None:
 
 
 class WorkerPool:
-    """Workers by host and role (`sender`, `receiver`; `helper`); a context manager that stops all
-    of them.
-    """
+    """Workers by host and role (`sender`, `receiver`; `helper`), stopped by the context."""
 
     def __init__(self, campaign: Campaign, channels: ChannelFactory = open_channel) -> None:
         self._campaign = campaign
@@ -272,9 +270,7 @@ class WorkerPool:
         side_by_side(acts, self.interrupt, AT_ONCE, INTERRUPT_SECONDS)
 
     def dismiss(self, host: str, role: str) -> None:
-        """Abandon a worker that is lost; the next call of `worker` starts another, as soon as the
-        host is back.
-        """
+        """Abandon a lost worker; the next call of `worker` starts another, once it is back."""
         self._lost.add(host)
         worker = self._workers.pop((host, role), None)
         if worker is not None:

@@ -20,6 +20,7 @@ from netbench.model import Command, SettingLevel
 from netbench.settings.setting import Operation, Setting, SettingContext
 
 SIDES = ("sender.", "receiver.")
+LEVEL_MAX = 4096  # characters that fit into the arguments of what undoes it
 _PLACE = re.compile(r"(?<!\$)\{(level|interface)\}")
 _KEYS = ("tcp_fastopen_key", "stable_secret")  # sysctls
 
@@ -87,8 +88,8 @@ class CommandSetting(Setting):
 
     def read(self, what: str, place: SettingContext) -> str:
         level = place.read("exec", *_filled(self.command.read, "", place)).strip()
-        if "\n" in level:
-            why = f"`read` printed several lines: {level!r:.150}"
+        if "\n" in level or len(level) > LEVEL_MAX:
+            why = f"`read` printed several lines, or over {LEVEL_MAX} characters: {level!r:.150}"
             raise EngineError(0, 0, "", why, "let it print the level alone")
         return level
 

@@ -21,9 +21,7 @@ def change(ratio: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A large ratio as a factor: 0.34 -> ` (2.9 times)`, since 1 / 0.34 = 2.9; "" for a
-    small one.
-    """
+    """A large ratio as a factor: 0.34 -> ` (2.9 times)`; "" for a small one."""
     factor = max(ratio, 1 / ratio)
     return f" ({factor:.1f} times)" if factor >= TIMES else ""
 

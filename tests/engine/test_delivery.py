@@ -1,6 +1,4 @@
-"""What is sent arrives, byte for byte: every send method, receive method, source and sink that the
-descriptors put together.
-"""
+"""What is sent arrives, byte for byte: every send method, receive method, source and sink."""
 
 from __future__ import annotations
 

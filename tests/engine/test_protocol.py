@@ -287,9 +287,7 @@ def test_a_worker_that_hears_nothing_undoes_and_exits() -> None:
 
 
 def test_a_tools_window_is_opened_and_closed_by_marks() -> None:
-    """A server that burns CPU from its first moment on: the window holds its CPU time between the
-    marks, and the stop ends it.
-    """
+    """A server that burns CPU at once: the window holds its time between the marks."""
     with worker() as (one, _):
         script = "echo server is up; while :; do :; done"
         argv = f"sh\0-c\0{script}"
@@ -382,9 +380,7 @@ STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 def test_procstat_is_what_proc_stat_says(pair: Pair) -> None:
-    """Each number at each edge lies between what was read before the run and after it, in its own
-    column and for its own CPU.
-    """
+    """Each number at each edge lies between what was read before the run and after it."""
     before = proc_stat()
     side, _ = pair.run("write", "read", duration=100 * MS)
     after = proc_stat()

@@ -94,9 +94,7 @@ def methods_beside(side: str, other: str) -> list[tuple[str, str]]:
     ("send", "receive"), methods_beside("send", "read") + methods_beside("receive", "write")
 )
 def test_two_threads_serve_streams_of_every_method(pair: Pair, send: str, receive: str) -> None:
-    """Chunks that the send buffer holds no part of but a small one: each is sent in several turns,
-    and what arrives is what was sent.
-    """
+    """Chunks larger than the send buffer: each is sent in several turns, and arrives whole."""
     size = 12 * 2**20 + 12345
     common = {"streams": 7, "threads": 2, "bytes": size, "duration": 0, "warmup": 20 * MS}
     to_sender = {"chunk": 700_001, "send_buffer": 2**17, "sample": 0}

@@ -97,9 +97,7 @@ def test_every_completion_arrives_and_is_a_copy_here(
 @pytest.fixture
 @needs("root", "netns")
 def narrow() -> Iterator[tuple[str, ...]]:
-    """A network namespace where packets queue up and a socket has little room for what is pending,
-    as a prefix of a command.
-    """
+    """A namespace where packets queue up and little may be pending, as a command's prefix."""
     name = f"nbz{os.getpid()}"
     within = ("ip", "netns", "exec", name)
     out("ip", "netns", "add", name)

@@ -141,9 +141,7 @@ DAY = 86400
 
 @pytest.fixture
 def stepped(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment of processes whose wall clock jumps a day ahead, two days back, and so on, a
-    hundred times a second.
-    """
+    """The environment of processes whose wall clock jumps by days, a hundred times a second."""
     step, stop = tmp_path / "step", threading.Event()
     step.write_bytes(struct.pack("q", 0))
 
@@ -334,9 +332,7 @@ def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path)
 
 
 def test_windows_are_measured_by_the_monotonic_clock(tmp_path: Path) -> None:
-    """Stepping this machine's clock would step everybody's: it is shown that no other clock is
-    asked for, and that this one is.
-    """
+    """Stepping this machine's clock would step everybody's: no other clock is asked for."""
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     record, *_ = run(f"transfer: {{{SHORT}}}\n", tmp_path)
     after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)

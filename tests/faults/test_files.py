@@ -1,6 +1,4 @@
-"""Sources, sinks and result folders that go wrong, with the real thing: permissions, full and
-read-only disks, files cut short.
-"""
+"""Sources, sinks and result folders that go wrong: permissions, full disks, files cut short."""
 
 from __future__ import annotations
 
@@ -239,9 +237,7 @@ def test_a_sink_follows_no_symbolic_link(
 
 
 def test_dev_null_is_a_sink_that_is_not_verified(tmp_path: Path) -> None:
-    """Nor is it after a resume: a verification is made in the first block, before what a dead
-    controller has recorded.
-    """
+    """Nor is it after a resume: a verification is made in the first block."""
     text = BASE.replace("off", "on").replace("min: 1, max: 1", "min: 3, max: 3")
     text += f"transfer: {{sink: {{file: /dev/null}}, streams: 2, {SHORT}}}\n"
     folder = conductor.start(campaign.parse(text, "f.yaml"), tmp_path / "r").path

@@ -156,9 +156,7 @@ def test_a_run_that_hangs_fails_and_the_next_cell_has_its_settings(
 def test_what_fails_because_a_worker_was_lost_is_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: Any, what: str, role: str
 ) -> None:
-    """A mover, or a helper (""). Half of the settings are gone with that: a link whose ends differ
-    in MTU carries nothing.
-    """
+    """A mover, or a helper (""). Half of the settings are gone with that."""
     honest, step, runners = getattr(where, what), Runner._step, list[Runner]()
 
     def seen(self: Runner, *words: Any) -> None:
@@ -284,9 +282,7 @@ def exchanged(pair: Pair, prepared: Callable[..., object], **bound: int) -> None
 def test_a_run_with_a_stopped_side_is_lost_and_has_not_failed(
     side: str, instant: str, bounded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The side that lives cannot connect, or waits for the other: that is a consequence. It does
-    not take as long as a run may.
-    """
+    """The side that lives cannot connect, or waits for the other: a consequence, and soon."""
     with open_pair() as pair:
         stopped: Worker = getattr(pair, side)
         pid = stopped.hello.pid

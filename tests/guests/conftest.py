@@ -1,6 +1,4 @@
-"""One lab for all tests of guests that leave it as it was: to boot guests takes longer than most of
-these tests.
-"""
+"""One lab for all tests of guests that leave it as it was: guests boot slowly."""
 
 from __future__ import annotations
 

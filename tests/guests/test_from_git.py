@@ -33,9 +33,7 @@ memcpy(again, page_address(pfrag->page), min_t(int, copy - at, 4096)); barrier_d
 
 
 class Linux:
-    """A repository: `base`, `slow` copies what is sent twice, `comment` changes nothing. `cache`
-    keeps what is built from it.
-    """
+    """A repository: `base`, `slow` copies what is sent twice, `comment` changes nothing."""
 
     def __init__(self, place: Path, cache: Path) -> None:
         self.place, self.cache = place, cache

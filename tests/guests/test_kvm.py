@@ -70,9 +70,7 @@ def test_a_trial_ends_in_its_time_and_leaves_nothing(made: Lab) -> None:
 def test_the_path_of_kvm_with_a_fake_accelerator(
     made: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All but KVM and vhost-net is real: the trial's boot and its mark, queues of the data link,
-    affinities of its threads.
-    """
+    """All but KVM and vhost-net is real: the trial's boot, queues of the link, affinities."""
     own = sorted(os.sched_getaffinity(0))[:2]
     if len(own) < 2:
         pytest.skip("a guest with several queues needs two CPUs")

@@ -1,6 +1,4 @@
-"""NFS: levels and refusals here; mounts, servers and what becomes of them between two guests whose
-kernel has it.
-"""
+"""NFS: levels and refusals here; mounts and servers between two guests whose kernel has it."""
 
 from __future__ import annotations
 

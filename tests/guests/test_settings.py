@@ -87,9 +87,7 @@ def test_queueing_disciplines_and_what_the_device_joins(guests: Linked) -> None:
 
 @pytest.mark.slow
 def test_big_tcp_moves_segments_of_more_than_64_kib(guests: Linked) -> None:
-    """Over the guest's loopback, whose counters are of whole segments: without BIG TCP none is
-    larger than its MTU of 64 KiB.
-    """
+    """Over the guest's loopback: without BIG TCP no segment is larger than its MTU of 64 KiB."""
     sizes = {}
     counters = "cd /sys/class/net/lo/statistics; cat tx_bytes tx_packets"
     text = SHORT.replace("100ms", "400ms, chunk: 1M") + "pairs: [{sender: snd, receiver: snd}]\n"

@@ -1,6 +1,4 @@
-"""The noise monitor: counters against independent tools, real disturbances that are seen, labelled
-and named, and what check warns of.
-"""
+"""The noise monitor: counters against independent tools, real disturbances, what check warns of."""
 
 from __future__ import annotations
 

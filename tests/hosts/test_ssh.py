@@ -1,6 +1,4 @@
-"""Hosts over SSH, against a real sshd: where connections go, whose keys count, and that nothing
-waits for ever.
-"""
+"""Hosts over SSH, against a real sshd: where connections go, whose keys count, no endless wait."""
 
 from __future__ import annotations
 

@@ -214,9 +214,7 @@ def by_journal(journal: list[Any], left: list[Change]) -> list[str]:
 def test_what_moves_along_comes_back(
     interface: str, row: str, end: Callable[[Any, Worker, list[Any]], None]
 ) -> None:
-    """The first time all around the setting is looked at, and the campaign puts it back itself; the
-    second time what moved then.
-    """
+    """The first time all around it is looked at and put back; the second what moved then."""
     prepare, name, level = ROWS[row]
     if row == "scheduler" and not (QUEUE / "scheduler").is_file():
         pytest.skip("no loop device here")

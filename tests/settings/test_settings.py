@@ -1,6 +1,4 @@
-"""Settings on real interfaces of this process' network namespace, compared with ethtool, ip, tc and
-/proc; and campaigns that sweep them.
-"""
+"""Settings on real interfaces, compared with ethtool, ip, tc and /proc; campaigns of them."""
 
 from __future__ import annotations
 

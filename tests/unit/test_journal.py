@@ -263,6 +263,15 @@ def test_a_program_is_of_the_kernel_of_its_network_and_of_files() -> None:
     assert [replace(each, network=7).scopes for each in changes] == [*scopes]
 
 
+def test_what_lies_below_another_campaigns_change_waits_for_it_alone() -> None:
+    journal = Journal()
+    journal.below = {("b", 0): "later"}
+    for change in (CHANGE, replace(CHANGE, number=2, network=7)):
+        journal.write(change)
+    changes, waits = journal.here("rcv", "b", is_local=False)
+    assert ([each.number for each in changes], waits) == ([2], [f"rcv: {CHANGE}: later"])
+
+
 @pytest.mark.parametrize(
     ("entries", "shown"),
     [

@@ -29,6 +29,17 @@ static void print_bare(const char *output, FILE *text)
 	fprintf(text, "%.*s%s", (int)length, begin, length ? "\n" : "");
 }
 
+/* Where a failure is told, as a rule. Ends the text there. */
+static const char *last_line(char *text)
+{
+	size_t length = strlen(text);
+
+	while (length && strchr(SPACE, text[length - 1]))
+		length--;
+	text[length] = 0;
+	return strrchr(text, '\n') ? strrchr(text, '\n') + 1 : text;
+}
+
 /* A program that fails is an error, unless its exit status is told: in the first line, and the
  * output behind it. */
 static int run(const struct nb_target *target, uint64_t limit_ns, int tells, FILE *text,
@@ -42,9 +53,10 @@ static int run(const struct nb_target *target, uint64_t limit_ns, int tells, FIL
 	if (status >= 0 && tells)
 		fprintf(text, "%03d\n", exit_status(status) & 0xff);
 	else if (status > 0)
-		status = nb_fail(
-			error, NB_ERR_SYSTEM, "exec", "try the command by hand on this host",
-			"%s: exit status %d: %.150s", target->words, exit_status(status), output);
+		status = nb_fail(error, NB_ERR_SYSTEM, "exec",
+				 "try the command by hand on this host",
+				 "%s: exit status %d: %.150s", target->words, exit_status(status),
+				 last_line(output));
 	if (status >= 0 && tells)
 		fprintf(text, "%s", output);
 	else if (status >= 0)

@@ -93,9 +93,7 @@ def _notes(source: Source, marked: bool) -> list[str]:
 
 
 def _meters(source: Source) -> str:
-    """`CPU by procstat`, or where several gave it `system CPU by procstat, sender CPU by
-    rusage`.
-    """
+    """`CPU by procstat`, or where several gave it `system CPU by procstat, sender CPU ...`."""
     names_of: dict[str, list[str]] = {}
     for name in (name for name in source.metrics if name.endswith("_cpu")):
         order = source.result.meters[name]

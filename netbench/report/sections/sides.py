@@ -118,9 +118,7 @@ def interrupts(source: Source) -> Section | None:
 
 
 def counters(source: Source) -> Section | None:
-    """One row a cell and side that the meters perf and energy have read; None where none of
-    them was asked for.
-    """
+    """One row a cell and side that the meters perf and energy have read; else None."""
     why = _unread(source)
     names = [name for name in COUNTED if name in why or _has(source, name)]
     if not names:

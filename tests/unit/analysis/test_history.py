@@ -20,7 +20,7 @@ from netbench.read.load import load
 from netbench.read.matching import match
 from netbench.read.result import Result
 from netbench.result.redaction import redacted
-from netbench.stats.comparison import Comparison
+from netbench.stats.comparison import CUT_SHORT, FEW_RUNS, Comparison
 from tests.support.synthetic import Record, Synth, failed
 
 ONE = {"send": ("sendfile",)}
@@ -68,6 +68,10 @@ def test_the_interval_is_students_with_the_spread_of_earlier_results(tmp_path: P
     assert c.sentence.endswith(f"5 earlier results differ by {sd:.2%} (standard deviation)")
     far = against(a, campaign(tmp_path / "far", 1.2, 2), tmp_path)
     assert (far.verdict, far.unsettled) == ("better", "")
+    for runs, least, why in ((3, 3, FEW_RUNS), (2, 10, CUT_SHORT)):
+        asks = {"min": least, "max": least}
+        few = campaign(tmp_path / f"few{runs}", 1.2, 2, runs=runs, repeat=asks)
+        assert against(a, few, tmp_path / "earlier").unsettled == why
     assert against(a, b, tmp_path / "earlier", margin=0.2).verdict == "equivalent"
 
 

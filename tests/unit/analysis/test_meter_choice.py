@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from netbench.read.campaigns import compare_results
 from netbench.read.load import load
+from netbench.read.matching import match
 from netbench.read.meter_choice import contradictions
 from tests.support.synthetic import Record, Synth
 from tests.unit.analysis.test_cautions import unseen
@@ -62,6 +64,23 @@ def test_a_cell_is_by_one_meter(tmp_path: Path) -> None:
         assert runs[name].equals(runs[f"{name}.procstat"])
         assert runs[name].isna().sum() == runs.eval("run % 3 == 0 and send == 'sendfile'").sum() > 0
     assert runs["receiver_cpu"].notna().all()
+
+
+def test_cells_and_results_are_compared_by_one_meter(tmp_path: Path) -> None:
+    """Though a better one ran in some, as of windows that are long enough for ticks."""
+
+    def edit(record: Record) -> Record:
+        for side in ("sender", "receiver") if "sendfile" in record["cell"] else ():
+            record[side].pop("procstat", None)
+        return record
+
+    less, whole = (load(Synth(edit=each).write(tmp_path / str(each))) for each in (edit, None))
+    assert less.runs["system_cpu"].equals(less.runs["system_cpu.rusage"])
+    assert whole.runs["system_cpu"].equals(whole.runs["system_cpu.procstat"])
+    for metric in ("system_cpu", "system_cpu.rusage"):
+        whys = {c.why for c in compare_results(less, whole, match(less, whole).matches, metric)}
+        assert whys == ({"A's is by rusage, B's by procstat; name the meter, as system_cpu.rusage"}
+                        if metric == "system_cpu" else {""})  # fmt: skip
 
 
 @pytest.mark.parametrize("n", [2, 3, 12])

@@ -102,6 +102,7 @@ def test_no_number_changes(result: Path, tmp_path: Path) -> None:
 
 
 PRINTED = (
+    ({"kind": "ended", "machine": "jump42"}, {"kind": "ended", "machine": "redacted"}),
     ({"missing": {"all": "ssh: to carol"}}, {"missing": {"all": "redacted"}}),
     ({"reason": "x: its output: 'carol'"}, {"reason": "redacted"}),
     ({"reason": "lost: carol\ncarol"}, {"reason": "lost: redacted"}),
@@ -125,8 +126,7 @@ def test_every_file_of_the_copy_is_free_of_it(result: Path, tmp_path: Path) -> N
         assert SECRETS.findall(each.read_text()) == []
     hosts = json.loads((copy / "facts.json").read_text())["hosts"]
     (entry,) = hosts["host1"]
-    assert entry["facts"]["command_line"] is None
-    assert entry["missing"]["command_line"] == "redacted"
+    assert entry["facts"]["command_line"] == "redacted 1"
     assert entry["facts"]["nic_firmware"] == "14.32.10.12"
     assert [Redaction({}).value(each) for each, _ in PRINTED] == [told for _, told in PRINTED]
     assert entry["facts"]["source_mount"].startswith("xfs on /home/user")
@@ -214,6 +214,7 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
         ({"gw": {"ssh": "a@gw.acme.net"}}, "ask carol@acme.net", "ask user8@example"),
         ({"guest": {"ssh": "root@vm:22"}, "vm": "vm"}, "guest>vm", "host1>host2"),
         ({"sender": {"ssh": "root@sender.corp.net"}}, "sender at sender.corp.net", "sender at host1"),
+        ({"s": {}, "rx": {}}, "s>rx 1Gb/s rx_drops", "s>rx 1Gb/s rx_drops"),
         ({}, "enx525400123456 br-525400123456 ip-10-66-77-88", "enx00005e005301 br-00005e005301 ip-192.0.2.3"),
         ({}, "5254.0012.3456 in /Users/kim/x", "00:00:5e:00:53:01 in /Users/user1/x"),
         *(({}, kept, kept) for kept in ("std::fmt::f64 0000:3b:00.0", "0.10.20 1.2.3.4.5 300.1.1.1")),
