@@ -305,7 +305,10 @@ def _below(state: CampaignState) -> tuple[Mapping[Scope, str], Mapping[Scope, st
     own, below = Journal(state.journal).changed(), dict["Scope", str]()
     for other in campaign_state.unfinished(busy=True):
         above = Journal(other.journal).changed()
-        for scope in (scope for scope, made in own.items() if above.get(scope, "") > made):
+        late = [scope for scope, made in own.items() if above.get(scope, "") > made]
+        with suppress(NetbenchError):  # what cannot be read may have left any
+            late = late if late and _left_by(other) else []
+        for scope in late:
             below[scope] = (
                 "another campaign has changed hosts later, and not put that back; let that be done"
                 f" first: `restore {other.path.name}`, or `restore --all`"

@@ -227,9 +227,7 @@ class Transfer(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """A swept key and its levels as they were written (the words that appear in tables and
-    records).
-    """
+    """A swept key and its levels as they were written, as tables have them."""
 
     name: str
     levels: tuple[str, ...]
@@ -311,9 +309,7 @@ class ProfileSpec(NamedTuple):
 
 
 class Lab(NamedTuple):
-    """Hosts made on this machine: kind `netns` or `qemu`; bits/s and ns of the data link, None: as
-    it is.
-    """
+    """Hosts made on this machine: kind `netns` or `qemu`; bits/s and ns of the data link."""
 
     kind: str
     rate: int | None = None

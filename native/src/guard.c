@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -234,8 +233,10 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 	    struct nb_error *error)
 {
 	char copy[16384], said[2048], *arguments[NB_ARGUMENTS_MAX];
-	struct nb_output captured[2] = { { .fd = -1, .text = output, .room = room - 1 },
-					 { .fd = -1, .text = said, .room = sizeof(said) } };
+	struct nb_output captured[2] = {
+		{ .fd = -1, .text = output, .room = room - 1 },
+		{ .fd = -1, .text = said, .room = sizeof(said), .keep_last = 1 }
+	};
 	int ends[2][2] = { { -1, -1 }, { -1, -1 } }, status = -1, number = 0;
 	uint64_t deadline = nb_now() + limit_ns;
 	struct nb_guard guard = { .lifeline = -1, .report = -1, .leaves = 1 }; /* a daemon */
@@ -266,10 +267,11 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 	nb_guard_free(&guard);
 	close(captured[0].fd);
 	close(captured[1].fd);
+	if (status && captured[1].used) { /* of a failure what it says of that */
+		captured[0].used = captured[1].used < room ? captured[1].used : room - 1;
+		memcpy(output, said, captured[0].used);
+	}
 	output[captured[0].used] = 0;
-	if (status) /* what it says of a failure is behind what it printed */
-		snprintf(output + captured[0].used, room - captured[0].used, "%.*s",
-			 (int)captured[1].used, said);
 	errno = number;
 	if (number == ETIMEDOUT)
 		return nb_fail_errno(error, "exec",

@@ -75,9 +75,8 @@ _MEASURED = frozenset(
 
 
 def is_measured(name: str) -> bool:
-    """Whether netbench has a metric of that name, or such an end; SQL's names have no case."""
-    bare = _SIDE.sub("", name.lower(), count=1)
-    return bare in _MEASURED or bare.endswith(("_cpu", "_demand"))
+    """Whether netbench has a metric of that name; SQL's names have no case."""
+    return _SIDE.sub("", name.lower(), count=1) in _MEASURED
 
 
 def is_taken(name: str) -> bool:

@@ -412,9 +412,7 @@ class Worker:
         return state != "running"
 
     def undo(self, scope: int = 0) -> None:
-        """Undo what operations hold in this scope and those above it, in reverse, and check that
-        it reads as it did.
-        """
+        """Undo what is held in this scope and those above it, in reverse, and check that."""
         self._request(Frame.UNDO, struct.pack("<I", scope))
         self._await(Frame.UNDONE, UNDO_SECONDS)
         self._holds = self._holds and scope > 0

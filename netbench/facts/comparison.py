@@ -27,9 +27,7 @@ def must_match(handled: Iterable[str] = ()) -> list[str]:
 def differences(
     a: Mapping[str, str | None], b: Mapping[str, str | None], handled: Iterable[str] = ()
 ) -> list[tuple[str, str, str]]:
-    """The facts that must match and do not, as (fact, in a, in b). A fact that one of them does not
-    know is no difference.
-    """
+    """The facts that must match and do not, as (fact, in a, in b), of those that both know."""
     pairs = [(name, a.get(name), b.get(name)) for name in must_match(handled)]
     return [
         (name, one, other)

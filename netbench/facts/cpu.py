@@ -81,9 +81,7 @@ def emulated_by_detection(text: str) -> str:
 
 
 def emulated_by_clock(text: str) -> str:
-    """NOT_EMULATED where a hypervisor offers its clock. Errors: ValueError where none does, which
-    proves nothing.
-    """
+    """NOT_EMULATED where a hypervisor offers its clock. Errors: ValueError: not known."""
     if any(name.startswith(_HYPERVISOR_CLOCKS) for name in text.split()):
         return NOT_EMULATED
     raise ValueError("no clock of a hypervisor in it")

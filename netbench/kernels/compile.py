@@ -262,9 +262,7 @@ def _make(
     jobs: int | None,
     target: str,
 ) -> None:
-    """Compile and link, and with _PACKAGE install into `objects/tar-install`. Errors:
-    RequestError.
-    """
+    """Compile and link; with _PACKAGE into `objects/tar-install`. Errors: RequestError."""
     shutil.rmtree(tree / "objects" / _OUTPUT, ignore_errors=True)
     words = [*_words(recipe, tree), f"-j{jobs or os.cpu_count() or 1}", target]
     log = tree / "log.txt"

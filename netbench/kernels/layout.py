@@ -55,9 +55,7 @@ class Unshuffled:
         return next(self._objects.glob(_SCRIPT), None)
 
     def relink(self, kernel: Kernel, make: Callable[[], None]) -> None:
-        """Link again by the seed of `kernel.layout`. Errors: RequestError where that moves
-        nothing.
-        """
+        """Link again by the seed of `kernel.layout`. Errors: RequestError."""
         place = self._place
         if place is None:
             raise RequestError(

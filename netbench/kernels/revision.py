@@ -48,9 +48,7 @@ def has(kernel: Kernel, path: str) -> bool:
 
 
 def repository(kernel: Kernel) -> Path:
-    """The folder with a repository's objects, the same for all of its worktrees. Errors:
-    RequestError.
-    """
+    """The folder with a repository's objects, of all its worktrees. Errors: RequestError."""
     place = Path(os.path.expanduser(kernel.git))
     done = _git(kernel, place, *_WHERE)
     if "dubious ownership" in done.stderr:

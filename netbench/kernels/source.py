@@ -64,9 +64,7 @@ def locate(kernel: Kernel) -> Path:
 
 
 def digest(place: Path) -> str:
-    """SHA-256, as 64 hex digits, of a file, or of a folder's names and files. Errors:
-    RequestError.
-    """
+    """SHA-256, in hex, of a file, or of a folder's names and files. Errors: RequestError."""
     total = hashlib.sha256()
     if not (place.is_dir() or place.is_file()):
         raise RequestError(f"cannot read {place}: it is no regular file")
@@ -183,9 +181,7 @@ def _output(kernel: Kernel, tree: Path) -> Path:
 
 
 def _is_of(place: Path, release: str) -> bool:
-    """Whether an output of a build is of that release: beside a tree may lie those of
-    other trees.
-    """
+    """Whether an output of a build is of that release."""
     if place.is_dir():
         return (place / "boot" / f"vmlinuz-{release}").exists()
     names = (f"linux-image-{release}_", f"linux-{release}-", f"linux-{release}.tar")

@@ -42,9 +42,7 @@ def tail(file: Path, lines: int) -> list[str]:
 
 
 def await_login(lab: Lab, host: LabHost, tools: Tools, seconds: float = _LOGIN_SECONDS) -> None:
-    """Wait until a guest runs a command over SSH. Errors: LabError with the last lines of its
-    console.
-    """
+    """Wait until a guest runs a command over SSH. Errors: LabError with its console's end."""
     deadline = time.monotonic() + seconds
     patience = _ATTEMPT_SECONDS
     while True:

@@ -70,9 +70,7 @@ def stop(lab: Lab, host: LabHost) -> None:
 
 
 def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
-    """Start a guest that does not run. QEMU keeps the initramfs mapped: its file is removed.
-    Errors: LabError.
-    """
+    """Start a guest. QEMU keeps the initramfs mapped: its file is removed. Errors: LabError."""
     here = sshd.place(lab.folder, host.name)
     root = here / "root.cpio"
     try:

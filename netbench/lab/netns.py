@@ -82,9 +82,7 @@ def lab_hosts(
 
 
 def networks_in_use(tools: Tools) -> list[IPv4Network]:
-    """The IPv4 networks that this machine routes, in any table, or has an address in. Errors:
-    LabError.
-    """
+    """The IPv4 networks that this machine routes, or has an address in. Errors: LabError."""
     routes = _json(tools, "route", "show", "table", "all")
     links = _json(tools, "address", "show")
     words = [route["dst"] for route in routes if route["dst"] != "default"]

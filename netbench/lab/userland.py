@@ -98,9 +98,7 @@ cd / || exit
 
 
 def userland(tools: Tools) -> bytes:
-    """The archive of programs and their libraries, from this machine or from Debian's packages.
-    Errors: LabRefused.
-    """
+    """Programs and libraries, of this machine or of Debian's packages. Errors: LabRefused."""
     programs = {name: _program(name, package, tools) for name, package in PROGRAMS.items()}
     archive = Archive()
     archive.folder(".")

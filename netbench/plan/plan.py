@@ -337,9 +337,7 @@ class Plan:
         return len(self.units) * self.repeat.min
 
     def seconds(self) -> tuple[float, float]:
-        """Estimated time for `repeat.min` and for `repeat.max` blocks. Bytes-bounded runs are
-        guessed at 10 Gb/s.
-        """
+        """Estimated time for `repeat.min` and `repeat.max` blocks; of bytes at 10 Gb/s."""
         once = sum(map(self.run_seconds, self.units))
         waves = sum(map(self._share, self.units))
         fixed = VERIFY_SECONDS * waves if self.campaign.verify else 0.0

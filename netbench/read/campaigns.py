@@ -37,7 +37,7 @@ from netbench.read.compare import (
 )
 from netbench.read.load import load
 from netbench.read.matching import NAMED, A, B, Match, differences, match
-from netbench.read.meter_choice import meters_of
+from netbench.read.meter_choice import meters_at
 from netbench.read.result import Result, in_one_unit
 from netbench.read.verdicts import tested
 from netbench.result.files import read_plan
@@ -74,10 +74,13 @@ class History(NamedTuple):
         levels_at: dict[Place, list[Level]] = {}
         for result in (each for each in self.results if metric in each.metrics):
             series = by_place(result.ok, metric)
+            own, by = (meters_at(each.ok, metric) for each in (a, result))
             matches = match(a, result).matches
             places = [m.a for m in matches]
             for m in matches:
                 runs = series.get(m.b)
+                if own.get(m.a, set()).isdisjoint(by.get(m.b, set())) and own and by:
+                    continue
                 if places.count(m.a) == 1 and runs is not None and (runs.values > 0).all():
                     levels_at.setdefault(m.a, []).append(_level(runs))
         return levels_at
@@ -175,6 +178,7 @@ def compare_results(
     empty = empty.but(margin=margin, better=a.describe(metric).better, against=0, earlier=0)
     ok = [by_place(result.ok, metric) for result in (a, b)]
     lost = [by_place(result.lost(metric).assign(failed=0.0), "failed") for result in (a, b)]
+    by = [meters_at(result.ok, metric) for result in (a, b)]
     family = [
         Sides(
             empty.but(context=m.context, pair=m.pair),
@@ -182,14 +186,10 @@ def compare_results(
             ok[0].get(m.a),
             (lost[1].get(m.b), lost[0].get(m.a)),
             place=m.a,
+            by=(by[0].get(m.a, set()), by[1].get(m.b, set())),
         )
         for m in matches
     ]
-    by = [meters_of(result.ok, metric) for result in (a, b)]
-    if all(by) and not by[0] & by[1]:
-        one, other = (listed(sorted(each), NAMED) for each in by)
-        why = f"A's is by {one}, B's by {other}; name the meter, as {metric}.rusage"
-        return [sides.comparison.but(why=why) for sides in family]
     earlier = history.levels(a, metric) if history else {}
 
     def finished(judged: list[Comparison]) -> list[Comparison]:

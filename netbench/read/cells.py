@@ -192,9 +192,7 @@ class _Table:
         return int((self.status[rows] == "failed").sum()) if self.result.in_boots else 0
 
     def final(self, rows: Rows) -> str:
-        """The status of a cell that did not arrive where it was going (`verify` failed, or no run
-        is ok); else "".
-        """
+        """The status of a cell whose `verify` failed, or without an ok run; else ""."""
         bad = rows[~self.ok[rows]]
         seen = list(zip(self.status[bad], self.reason[bad], strict=True))
         if any(s == "failed" and reason.startswith("verify") for s, reason in seen):

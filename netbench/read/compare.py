@@ -31,6 +31,7 @@ from netbench.stats.comparison import (
     FEW_RUNS,
     LATE_CLIENT,
     NO_LATENESS,
+    UNPLANNED,
     Comparison,
     undone_by_failures,
 )
@@ -63,11 +64,15 @@ class Sides(NamedTuple):
     failed: tuple[Series | None, Series | None] = (None, None)
     never: tuple[str, str] = ("", "")  # of NEVER, where all its runs are
     place: Place = ("", "")
+    by: tuple[set[str], set[str]] = (set(), set())  # of two results, the meters of bare names
 
     @property
     def why(self) -> str:
         """Why there is no ratio; "" where there is one."""
         c = self.comparison
+        if all(self.by) and self.by[0].isdisjoint(self.by[1]):
+            one, other = (" and ".join(sorted(each)) for each in self.by)
+            return f"A's is by {one}, B's by {other}; name the meter, as {c.metric}.rusage"
         if self.mine is None:
             return absent(c.names[0], self.failed[0], c.metric, self.never[0])
         if self.base is None:
@@ -336,8 +341,7 @@ def unplanned(c: Comparison, repeat: Repeat, n: int) -> str:
         return FEW_RUNS
     if c.unit in ("block", "run") and n < min(repeat.min, FEW + 1):
         return CUT_SHORT
-    why = f"its runs lie in {n} boots that were not planned; run it anew, or with repeat.boots"
-    return why if c.unit == "boot" else ""
+    return UNPLANNED if c.unit == "boot" else ""
 
 
 def withheld(c: Comparison, why: str) -> Comparison:

@@ -72,9 +72,7 @@ def steady(side: SideCounters, meter: str, name: str) -> Number:
 
 
 def window_seconds(side: SideCounters) -> Number:
-    """Length of the measured window of one side in seconds; NaN when its edges are not there or not
-    in order.
-    """
+    """Length of a side's window in seconds; NaN where its edges are not there, in order."""
     if side.time_ns is None:
         return math.nan
     length = side.time_ns[1] - side.time_ns[0]

@@ -68,9 +68,7 @@ class Outcome(NamedTuple):
 
 
 def parse(text: str, captured: Collection[str] = ()) -> Gate:
-    """METRIC, < or >, and a change in percent or as a fraction. Errors: ValueError with what was
-    expected.
-    """
+    """METRIC, < or >, and a change, in percent or not. Errors: ValueError."""
     match = _GATE.match(text)
     if match is None:
         raise ValueError(f"{text!r} is not a gate; write METRIC, < or >, and a change, {_EXAMPLE}")
@@ -103,9 +101,7 @@ def known_metric(name: str, captured: Collection[str] = ()) -> str:
 def judge(
     gate: Gate, families: Mapping[str, Sequence[Comparison]], forced: bool = False
 ) -> Outcome:
-    """What a gate says of the comparisons of its metric; forced: also of two results without
-    earlier ones.
-    """
+    """What a gate says of its metric's comparisons; forced: also of two results alone."""
 
     known, unjudged = [], []
     for c in families.get(gate.metric, ()):

@@ -20,7 +20,7 @@ from netbench.read.accounts import accounts_of
 from netbench.read.counters import Number, is_known
 from netbench.read.derive import in_one_unit, metrics_of
 from netbench.read.epochs import Epoch, Epochs, Stratum, stratum
-from netbench.read.meter_choice import SIDES_OF_CPU, by_best_meter, contradictions, order_of
+from netbench.read.meter_choice import by_best_meter, contradictions
 from netbench.read.noise_labels import labels
 from netbench.read.readbacks import ReadbackTally
 from netbench.read.result import Result, counting, factors_of, handled_by
@@ -112,9 +112,7 @@ class _Reader:
         self.odd_units: dict[tuple[str, str, str], int] = {}
 
     def take(self, batch: Sequence[tuple[int, bytes]], lines: JsonLines) -> None:
-        """Take in lines of a file. Errors: StoreError, also for a record that does not fit the
-        others or the plan.
-        """
+        """Take in lines of a file. Errors: StoreError, also where a record does not fit."""
         apart = (self.epochs.of,) if self.epochs.several else ()
         for runs in runs_of(batch, lines.where, *apart):
             record, numbers = runs.record, runs.numbers
@@ -179,8 +177,7 @@ class _Reader:
         runs["build"] = runs["boot"].map(builds).fillna(0).astype(int)
         of_control = runs["cell"].isin(self.controls)
         contradicted = contradictions(counting(runs[~of_control]))
-        meters = {metric: order_of(metric, contradicted) for metric in SIDES_OF_CPU}
-        runs = by_best_meter(runs, meters)
+        runs, meters = by_best_meter(runs, contradicted)
         return Result(
             path=folder,
             plan=self.plan,

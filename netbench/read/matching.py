@@ -14,6 +14,7 @@ from netbench.facts import comparison
 from netbench.read.compare import Place
 from netbench.read.result import Result
 from netbench.result.files import PlannedCell
+from netbench.result.redaction import REDACTED
 from netbench.stats.by_boot import KERNEL
 
 A, B = "A", "B"
@@ -159,7 +160,8 @@ def _known(result: Result, host: str) -> dict[str, str]:
     values: dict[str, set[str]] = {}
     for entry in result.hosts.get(host, ()):
         for name, value in entry.known.items():
-            values.setdefault(name, set()).add(value)
+            if not value.startswith(REDACTED):  # which has a meaning in one copy alone
+                values.setdefault(name, set()).add(value)
     return {name: " or ".join(sorted(each)) for name, each in values.items()}
 
 

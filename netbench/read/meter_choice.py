@@ -7,7 +7,7 @@ cells, so that what is compared is by one meter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -66,27 +66,30 @@ def contradictions(runs: pd.DataFrame) -> list[Contradiction]:
     return rows
 
 
-def order_of(metric: str, contradicted: Iterable[Contradiction]) -> tuple[str, ...]:
-    """The meters for a CPU metric, the best first: those that its runs contradict come last."""
-    last = {each.meter for each in contradicted if each.metric == metric}
-    return tuple(sorted(METER_ORDER, key=last.__contains__))
-
-
-def by_best_meter(runs: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+def by_best_meter(
+    runs: pd.DataFrame, contradicted: Iterable[Contradiction]
+) -> tuple[pd.DataFrame, dict[str, tuple[str, ...]]]:
     """The frame of runs, its bare CPU and demand metrics by the first meter that a run of each cell
     has which has any (of each level, where `meters` are swept), or the first of all: what lacks it
-    has none. `orders`: by CPU metric, the meters, the best first.
+    has none. And by CPU metric the meters, that one first, those that runs contradict last.
     """
-    if runs.empty:
-        return runs
     columns: dict[str, pd.Series[float]] = {}
-    levels = [each for _, each in runs.groupby(runs.get("meters", runs["run"] * 0), observed=True)]
-    for metric, order in orders.items():
+    orders: dict[str, tuple[str, ...]] = {}
+    is_swept = isinstance(runs.dtypes.get("meters"), pd.CategoricalDtype)
+    level = runs["meters"] if is_swept else runs["run"] * 0
+    levels = [each for _, each in runs.groupby(level, observed=True, dropna=False)]
+    for metric in SIDES_OF_CPU:
+        last = {each.meter for each in contradicted if each.metric == metric}
+        order = sorted(METER_ORDER, key=last.__contains__)
         for of in ("_cpu", "_demand", "_request_demand"):
             name = metric.replace("_cpu", of)
-            if there := [x for meter in order if (x := f"{name}.{meter}") in runs]:
-                columns[name] = pd.concat([_by_one(each, there) for each in levels])
-    return runs.assign(**columns)
+            there = [meter for meter in order if f"{name}.{meter}" in runs]
+            right = [f"{name}.{meter}" for meter in there if meter not in last or last >= {*there}]
+            if right and levels:
+                columns[name] = pd.concat([_by_one(each, right) for each in levels])
+        by = meters_of(runs.assign(**columns), metric)
+        orders[metric] = tuple(sorted(order, key={*order}.difference(by).__contains__))
+    return runs.assign(**columns), orders
 
 
 def _by_one(runs: pd.DataFrame, there: Sequence[str]) -> pd.Series[float]:
@@ -96,8 +99,16 @@ def _by_one(runs: pd.DataFrame, there: Sequence[str]) -> pd.Series[float]:
     return runs[next((column for column in known if has[column].all()), (*known, *there)[0])]
 
 
+def meters_at(runs: pd.DataFrame, name: str) -> dict[tuple[str, str], set[str]]:
+    """The same of each cell and pair."""
+    if not any(f"{name}.{meter}" in runs for meter in METER_ORDER):
+        return {}
+    places = runs.groupby(["cell", "pair"], observed=True)
+    return {(str(cell), str(pair)): meters_of(rows, name) for (cell, pair), rows in places}
+
+
 def meters_of(runs: pd.DataFrame, name: str) -> set[str]:
     """The meters by which a bare name is in a frame of runs; none where it is no such metric."""
-    known = runs[runs[name].notna()]
+    known = runs[runs[name].notna()] if name in runs else runs[:0]
     by = {meter: known.get(f"{name}.{meter}") for meter in METER_ORDER if len(known)}
     return {meter for meter, of in by.items() if of is not None and of.equals(known[name])}

@@ -1,6 +1,4 @@
-"""What a result folder says of itself without its records being read: enough to choose one of
-hundreds.
-"""
+"""What a result folder says of itself without its records: enough to choose one."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ class Overview(NamedTuple):
 
 
 def folders(results: Path) -> list[Path]:
-    """The result folders below `results`, newest first: their names begin with UTC. Errors:
-    RequestError.
-    """
+    """The result folders below `results`, newest first by name. Errors: RequestError."""
     if results.is_file():
         raise RequestError(f"{results} is a file; name the folder that results are in")
     paths = [path.parent for path in results.glob("*/[!.]*/plan.json")]

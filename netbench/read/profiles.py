@@ -235,9 +235,7 @@ class Change(NamedTuple):
 
 
 class ProfileDifference(NamedTuple):
-    """What changed from one profile to another: in all, by function and by layer, the largest
-    change first.
-    """
+    """What changed between profiles: in all, by function and by layer, the largest first."""
 
     before: CellProfile
     after: CellProfile

@@ -208,9 +208,7 @@ class Result:
 
     @cached_property
     def emulated(self) -> tuple[str, ...]:
-        """Pairs of which a host's CPU is software: what was measured there is no speed of any
-        machine.
-        """
+        """Pairs of which a host's CPU is software: no speed of any machine."""
         return self._pairs_where(lambda entry: entry.is_emulated)
 
     @cached_property

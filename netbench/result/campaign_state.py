@@ -29,10 +29,11 @@ from netbench.result.files import CAMPAIGN_FILES
 from netbench.result.journal import Journal
 
 ID, RESULT = "id", "result"
+LEFT = "left"  # of a campaign that ended, and left something changed
 _ID = re.compile(rb"[0-9a-f]{32}\n")
 _KEPT_SECONDS = 30 * 86400.0
 _DONE = b'"why":"done"}\n'
-"""The end of a journal whose campaign has put everything back."""
+"""The end of a journal whose campaign has put everything back, unless LEFT is there."""
 
 
 def state_folder() -> Path:
@@ -82,6 +83,11 @@ class CampaignState:
         if self._lock is not None:
             os.close(self._lock)
         self._lock = None
+
+    def mark_left(self) -> None:
+        """Note that its campaign has ended, and left something changed."""
+        with suppress(OSError):  # what dead campaigns left is looked for by their journals, too
+            (self.path / LEFT).touch(0o600)
 
     def forget(self) -> None:
         """Remove it: nothing is left to be done for its campaign."""
@@ -154,7 +160,8 @@ def unfinished(busy: bool = False) -> Iterator[CampaignState]:
         journal = folder / "journal.jsonl"
         with suppress(StoreError, OSError), journal.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - len(_DONE)))
-            if file.read() == _DONE or (is_locked(journal) and not busy):
+            done = file.read() == _DONE and not (folder / LEFT).exists()
+            if done or (is_locked(journal) and not busy):
                 continue
             if Journal(journal).left():
                 yield CampaignState(folder)

@@ -354,10 +354,10 @@ class Journal:
                 where = "in a network namespace that may have gone"
             if where:
                 elsewhere.append(f"{host}: {change} was changed {where}: put it back there")
-            elif late := [self.below[scope] for scope in change.scopes & self.below.keys()]:
-                elsewhere.append(f"{host}: {change}: {late[0]}")
             else:
                 changes.append(change)
+        for scope in (scope for each in changes for scope in each.scopes & self.below.keys()):
+            return [], [*elsewhere, f"{host}: {self.below[scope]}"]  # they may be of one another
         return changes, elsewhere
 
     def ended(self) -> str:

@@ -85,6 +85,7 @@ class Redaction:
         self._more = len(named) + (len(hosts) if isinstance(hosts, dict) else 0)
         self._addresses: dict[str, str] = {}
         self._lines: dict[str, int] = {}
+        self.top = re.compile(f"(?m)^((?:{'|'.join(map(re.escape, campaign))}):)")
         longest = sorted(self._names, key=len, reverse=True)
         alone, among = (
             "|".join(re.escape(name) for name in longest if (name.lower() in _PARTS) == is_part)
@@ -206,7 +207,7 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     numbered = list(enumerate(hosts.items() if isinstance(hosts, dict) else (), 1))
     own = {str(name): f"host{number}" for number, (name, _) in numbered}
     none = SIDES | {"", "default", *filter(_ADDRESS.fullmatch, own)}
-    yield from ((name, own[name]) for name in own if name not in none)  # before ways to them
+    yield from ((name, own[name]) for name in own if name.lower() not in none)  # before ways there
     for number, (name, written) in numbered:
         keys = written if isinstance(written, dict) else {"ssh": written}
         user, _, target = str(keys.get("ssh") or "").rpartition("@")
@@ -214,12 +215,12 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if target.startswith("["):
             target = target[1:].partition("]")[0]
         host = target if target.count(":") > 1 else target.partition(":")[0]
-        for word in {str(name), host, str(keys.get("address") or "")} - none:
-            if _ADDRESS.fullmatch(word):
+        for word in {str(name), host, str(keys.get("address") or "")}:
+            if word.lower() in none or _ADDRESS.fullmatch(word):
                 continue  # an address, which is found by its form
             yield word, f"host{number}"
             label, *domain = word.split(".")
-            if domain and not label.isdecimal() and label not in none:
+            if domain and not label.isdecimal() and label.lower() not in none:
                 yield label, f"host{number}"
             for i in range(len(domain) - 1):  # the last label is anybody's
                 if _LETTERS.search(below := ".".join(domain[i:])):
@@ -285,7 +286,7 @@ def _rewritten(redaction: Redaction, file: Path) -> Iterator[str]:
         if file.name == "plan.json":
             _refuse_same(redaction, json.loads(raw), file)
     else:
-        texts = re.split("(?m)^([a-z_]+:)", read_whole(file).decode("utf-8", "replace"))
+        texts = redaction.top.split(read_whole(file).decode("utf-8", "replace"))
         text = "".join(each if i % 2 else redaction.text(each) for i, each in enumerate(texts))
         yield re.sub(r"\A(# effective campaign of:).*", rf"\1 {REDACTED}", text)  # has each --set
 

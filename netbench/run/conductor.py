@@ -409,8 +409,9 @@ class Conductor:
         return f"not everything was put back: {'; '.join(errors)}{again}"
 
     def _end(self, why: Why, reason: str) -> Conclusion:
-        journal = self._store.journal
-        journal.write(Ended("lost" if why == "done" and journal.left() else why))
+        self._store.journal.write(Ended(why))
+        if self._store.state and self._store.journal.left():
+            self._store.state.mark_left()
         ledger = self._recorder.ledger
         self._store.note(f"{why} after {ledger.runs} runs" + (f": {reason}" if reason else ""))
         return Conclusion(self._store.path, why, ledger.failed, reason)

@@ -20,7 +20,7 @@ from netbench.model import Command, SettingLevel
 from netbench.settings.setting import Operation, Setting, SettingContext
 
 SIDES = ("sender.", "receiver.")
-LEVEL_MAX = 4096  # characters that fit into the arguments of what undoes it
+COMMAND_MAX = 16_000  # bytes of a program and its arguments
 _PLACE = re.compile(r"(?<!\$)\{(level|interface)\}")
 _KEYS = ("tcp_fastopen_key", "stable_secret")  # sysctls
 
@@ -88,8 +88,8 @@ class CommandSetting(Setting):
 
     def read(self, what: str, place: SettingContext) -> str:
         level = place.read("exec", *_filled(self.command.read, "", place)).strip()
-        if "\n" in level or len(level) > LEVEL_MAX:
-            why = f"`read` printed several lines, or over {LEVEL_MAX} characters: {level!r:.150}"
+        if "\n" in level:
+            why = f"`read` printed several lines: {level!r:.150}"
             raise EngineError(0, 0, "", why, "let it print the level alone")
         return level
 
@@ -101,6 +101,9 @@ class CommandSetting(Setting):
             _filled(self.command.apply, level, place),
             _filled(self.command.undo, before, place),
         )
+        if len("\0".join(undo).encode()) > COMMAND_MAX:
+            why = f"`undo` with what `read` printed is longer than {COMMAND_MAX:,} bytes"
+            raise EngineError(0, 0, "", why, "let it print less")
         return [Operation("exec", argv, undo=undo, look=_filled(self.command.read, "", place))]
 
 

@@ -31,6 +31,7 @@ NO_VERDICT = "no verdict"
 FEW = 3  # runs of a cell, in one boot, that are for trying alone
 FEW_RUNS = f"too few runs (a cell has at most {FEW})"
 CUT_SHORT = "too few runs: its cells were to have more"
+UNPLANNED = "its runs lie in boots that were not planned; run it anew, or with repeat.boots"
 LATE_CLIENT = "the client was late: its own delay is in the latency"
 NO_LATENESS = "how late the client was is not known"
 
@@ -95,12 +96,13 @@ class Comparison:
         """Whether it is of two results, and lacks nothing but earlier ones that tell how far
         campaigns lie apart: one has no spread.
         """
-        return self.earlier is not None and self.earlier < 2 and not self.why
+        alone = self.earlier is not None and self.earlier < 2 and not self.why
+        return alone and self.unsettled not in (FEW_RUNS, CUT_SHORT, UNPLANNED)
 
     @property
     def refused(self) -> bool:
         """Whether no interval, however narrow, would have given a verdict."""
-        whys = (FEW_RUNS, CUT_SHORT, LATE_CLIENT, NO_LATENESS)
+        whys = (FEW_RUNS, CUT_SHORT, UNPLANNED, LATE_CLIENT, NO_LATENESS)
         return self.verdict == NO_VERDICT or self.unsettled in whys
 
     @property

@@ -55,9 +55,7 @@ def promised(method: Named) -> dict[str, tuple[str, ...]]:
 
 
 def flow_calls(folder: Path, serving: int) -> Counter[tuple[str, str]]:
-    """How often the flow's thread made each call with each first argument. `serving` is the thread
-    that is not looked at.
-    """
+    """How often the flow's thread made each call; `serving` is the thread not looked at."""
     threads = [path for path in folder.iterdir() if path.suffix != f".{serving}"]
     assert len(threads) == 1, "one stream is one thread"
     found = (LINE.match(line) for line in threads[0].read_text().splitlines())

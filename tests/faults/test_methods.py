@@ -258,9 +258,7 @@ def test_a_source_that_is_cut_short(tmp_path: Path, pair: Pair, send: str, strea
 
 @pytest.mark.parametrize("receive", TO_FILE)
 def test_a_sink_that_is_cut_short_over_and_over(tmp_path: Path, pair: Pair, receive: str) -> None:
-    """What writes goes on, at the sink's old end or at its new one; what has mapped the sink says
-    what happened to it.
-    """
+    """What writes goes on, at the sink's old end or its new one; what mapped it says so."""
     sink, done = tmp_path / "sink", threading.Event()
 
     def cut() -> None:

@@ -735,9 +735,7 @@ def test_operations_are_in_a_file_where_the_host_has_no_log(bed: Bed) -> None:
 
 
 def test_operations_are_in_the_log_of_the_system(bed: Bed) -> None:
-    """A socket stands in for its logger: that is all of it that a program sees. Once it hangs, lines
-    are in the file.
-    """
+    """A socket stands in for its logger. Once it hangs, lines are in the file."""
     room = int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text())
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as logger:
         logger.bind(str(bed.folder / "log.sock"))

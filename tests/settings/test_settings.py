@@ -331,9 +331,7 @@ def test_an_undo_that_a_worker_has_run_is_not_run_again(
 
 
 class Driver:
-    """A worker on a device that loses TSO with a large MTU, as some do: a device of that kind
-    cannot be had here.
-    """
+    """A worker on a device that loses TSO with a large MTU: none can be had here."""
 
     def __init__(self) -> None:
         self.hello, self.mtu, self.tso = type("", (), {"network": 0}), "1500", "on"

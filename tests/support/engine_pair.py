@@ -173,9 +173,7 @@ def observed(worker: Worker) -> Side:
 
 
 def scheduled_ns(pid: int) -> int:
-    """Time on a CPU of all threads of a process: first field of /proc/PID/task/*/schedstat
-    (Documentation/scheduler/sched-stats.rst).
-    """
+    """Time on a CPU of all threads of a process, by /proc/PID/task/*/schedstat."""
     return sum(
         int((task / "schedstat").read_text().split()[0])
         for task in Path(f"/proc/{pid}/task").iterdir()

@@ -9,6 +9,7 @@
 #include "op.h"
 
 static const uint64_t LIMIT_NS = 30000000000;
+enum { TAIL = 150 };
 static const char SPACE[] = " \t\n\v\f\r";
 static const uint64_t BOOT_LIMIT_NS = 900000000000; /* an initrd is made in minutes */
 
@@ -29,15 +30,14 @@ static void print_bare(const char *output, FILE *text)
 	fprintf(text, "%.*s%s", (int)length, begin, length ? "\n" : "");
 }
 
-/* Where a failure is told, as a rule. Ends the text there. */
-static const char *last_line(char *text)
+/* Its last lines, where a failure is told, as a rule; where one does not fit, its end. */
+static const char *tail(const char *text)
 {
 	size_t length = strlen(text);
+	const char *from = length > TAIL ? text + length - TAIL : text;
+	const char *line = from > text ? strchr(from, '\n') : NULL;
 
-	while (length && strchr(SPACE, text[length - 1]))
-		length--;
-	text[length] = 0;
-	return strrchr(text, '\n') ? strrchr(text, '\n') + 1 : text;
+	return line && line[1] ? line + 1 : from;
 }
 
 /* A program that fails is an error, unless its exit status is told: in the first line, and the
@@ -54,9 +54,8 @@ static int run(const struct nb_target *target, uint64_t limit_ns, int tells, FIL
 		fprintf(text, "%03d\n", exit_status(status) & 0xff);
 	else if (status > 0)
 		status = nb_fail(error, NB_ERR_SYSTEM, "exec",
-				 "try the command by hand on this host",
-				 "%s: exit status %d: %.150s", target->words, exit_status(status),
-				 last_line(output));
+				 "try the command by hand on this host", "%s: exit status %d: %s",
+				 target->words, exit_status(status), tail(output));
 	if (status >= 0 && tells)
 		fprintf(text, "%s", output);
 	else if (status >= 0)

@@ -63,9 +63,7 @@ class Connection(NamedTuple):
         return bool(self.client.transport.is_active())
 
     def open_session(self, command: str, seconds: float, poll: float) -> Any:
-        """A session that runs a command; its reads and writes wait `poll` seconds. Errors:
-        SSH_ERRORS.
-        """
+        """A session of a command; its calls wait `poll` seconds. Errors: SSH_ERRORS."""
         with _deadline(seconds, self.close):
             session = self.client.transport.open_session(timeout=seconds)
             session.settimeout(poll)

@@ -55,9 +55,7 @@ class Destination(NamedTuple):
 
 
 def check_destination(destination: str) -> None:
-    """Refuse a destination that `ssh` or a shell could read as an option or a command. Errors:
-    HostError.
-    """
+    """Refuse a destination that is an option to `ssh` or a command. Errors: HostError."""
     bare = destination.removeprefix("ssh://")
     user, _, host = bare.rpartition("@")
     encoded = bare is not destination and "%" in bare  # a URI may hide any character

@@ -22,9 +22,7 @@ _WILD = {*"*?"}
 
 
 class Line(NamedTuple):
-    """One line of a known hosts file; `number` is 1-based, `marker` is "", `@cert-authority` or
-    `@revoked`.
-    """
+    """One line of a known hosts file; `number` is 1-based, `marker` "" or as `@revoked`."""
 
     file: Path
     number: int
@@ -63,9 +61,7 @@ def names_match(names: str, name: str) -> bool:
 
 
 def _about(names: Collection[str], file: Path) -> list[Line]:
-    """The lines of a file that mean a host by one of its names, none where there is no file.
-    Errors: HostError.
-    """
+    """The lines of a file that mean a host by one of its names. Errors: HostError."""
     try:
         text = file.read_text("utf-8", "replace")
     except FileNotFoundError:

@@ -137,9 +137,7 @@ class BootingHost:
         self._journal.write(Booted(number, self.name, state.boot_id, state.release))
 
     def boot_back(self) -> str:
-        """Back on the original kernel. What was done, or "" where nothing was to be done. Errors:
-        BootError; HostError.
-        """
+        """Back on the original kernel; what was done, or "". Errors: BootError; HostError."""
         original = self._known_original
         if not isinstance(self._journal.boot_of(self.name), BootBegun | Booted):
             self._try_to_cancel()
@@ -194,9 +192,7 @@ class BootingHost:
         return self.original
 
     def _go(self, target: Target) -> Sequence[str]:
-        """Start the boot of a target. Returns what the console ended with before. Errors:
-        BootError; HostError.
-        """
+        """Boot a target; what the console ended with before. Errors: BootError; HostError."""
         self._pool.release(self.name)
         stale = self.method.console(self.host)
         self.method.reboot(self.machine, target)
@@ -211,9 +207,7 @@ class BootingHost:
             return  # what is left is found by the next boot
 
     def _refuse_own(self, boot_id: str) -> None:
-        """The machine that netbench runs on is never booted, wherever a host's name leads. Errors:
-        BootError.
-        """
+        """The machine that netbench runs on is never booted. Errors: BootError."""
         if boot_id == own_boot_id():
             raise BootError(
                 f"{self.name}: it runs on the controller's own kernel, which netbench does not"
@@ -246,9 +240,7 @@ class BootingHost:
         raise BootError(f"{self.name}: the campaign was interrupted during its boot")
 
     def _has_panicked(self, stale: Sequence[str]) -> bool:
-        """Whether waiting is of no use: the console shows a panic, and the host can be booted
-        without its help.
-        """
+        """Whether waiting is of no use: a panic, and the host can be booted without its help."""
         return self.method.remote and panicked(self.method.console(self.host), stale)
 
     def _why_absent(self, before: str, stale: Sequence[str]) -> str:

@@ -133,9 +133,7 @@ class Boots:
             return f"{why}; it could not be booted once more: {error}"
 
     def why_gone(self, error: Lost) -> str:
-        """Why hosts are lost on the kernel that they were booted on, with the ends of their
-        consoles.
-        """
+        """Why hosts are lost on the kernel that they were booted on, with their consoles' ends."""
         return "".join([str(error), *(host.last_words() for host in self._hosts)])
 
     def give_up(self, kernel: str, why: str) -> None:
@@ -175,9 +173,7 @@ class Boots:
         return targets
 
     def _boot_all(self, targets: dict[str, Target], kernel: Kernel | None) -> str:
-        """Boot all hosts, those that fail once more. What is wrong with those that failed again, or
-        "".
-        """
+        """Boot all hosts, those that fail once more. What is wrong with those that failed again."""
 
         def boot(host: BootingHost) -> None:
             host.boot(targets[host.name], self.number)
@@ -211,9 +207,7 @@ class Boots:
         return lines
 
     def back(self) -> list[str]:
-        """Hosts that were booted, back on their original kernels; what was done. Errors: HostError
-        with the others.
-        """
+        """Hosts that were booted, back on their kernels; what was done. Errors: HostError."""
         self._interrupted.clear()
         lines: dict[str, str] = {}
 
@@ -236,9 +230,7 @@ class Boots:
     def _together(
         self, act: Callable[[BootingHost], None], hosts: Iterable[BootingHost]
     ) -> dict[str, str]:
-        """Do something for hosts at the same time; what went wrong, by host. Ctrl-C ends the
-        waiting in all of them.
-        """
+        """Do something for hosts at the same time; what went wrong, by host. Ctrl-C ends it."""
         errors: dict[str, str] = {}
 
         def guarded(host: BootingHost) -> None:

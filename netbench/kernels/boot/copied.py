@@ -104,9 +104,7 @@ def _as_boot_error(machine: Machine) -> Iterator[None]:
 
 
 def _make_initrd(machine: Machine, folder: str, release: str) -> None:
-    """An initrd with the copied modules, by the host's own tool, which looks for them in
-    /lib/modules.
-    """
+    """An initrd with the copied modules, by the host's own tool."""
     machine.run("tar", "-x", "-f", f"{folder}/modules.tar", "-C", folder, seconds=SEND_SECONDS)
     machine.run("rm", f"{folder}/modules.tar")
     place = f"/lib/modules/{release}"

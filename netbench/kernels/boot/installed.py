@@ -32,9 +32,7 @@ def releases(machine: Machine) -> list[str]:
 
 
 def find(machine: Machine, wanted: str) -> Installed:
-    """The installed kernel of a release, else the newest of releases that begin so. Errors:
-    BootError, HostError.
-    """
+    """The installed kernel of a release, or the newest that begins so. Errors: as releases."""
     present = releases(machine)
     for release in candidates(present, wanted):
         image, initrd = _IMAGE.format(release), _INITRD.format(release)

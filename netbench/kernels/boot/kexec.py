@@ -81,9 +81,7 @@ class Kexec(BootMethod):
         return target
 
     def _load(self, machine: Machine, target: Target) -> None:
-        """By kexec_file_load(2), with which a locked-down kernel can check signatures; else by
-        kexec_load(2).
-        """
+        """By kexec_file_load(2), which can check signatures; else by kexec_load(2)."""
         words = [
             f"--command-line={target.command_line}",
             *([f"--initrd={target.initrd}"] if target.initrd else ()),

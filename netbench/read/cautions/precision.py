@@ -28,9 +28,7 @@ PUBLISHED = (
     remedy="believe no difference of that size; find what a run leaves for the next; longer runs",
 )
 def control(evidence: Evidence) -> Cautions:
-    """A control differs from its baseline, though both are the same: what is called a difference
-    may be none.
-    """
+    """A control differs from its baseline, though both are the same."""
     result = evidence.result
     places, signs = [], []
     cell_of = {result.levels(each.factors): each.cell for each in result.controls}

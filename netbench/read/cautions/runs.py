@@ -240,9 +240,7 @@ def no_demand(evidence: Evidence) -> Cautions:
     155, remedy="find what stood still then; lower the rate; use a window of 100 chunks or more"
 )
 def rate(evidence: Evidence) -> Cautions:
-    """Runs moved over 2% less or more than their `rate` in the window of a side: their CPU is of
-    another load.
-    """
+    """Runs moved over 2% less or more than their `rate`: their CPU is of another load."""
     result, runs = evidence.result, evidence.result.ok
     missed: dict[tuple[str, str], list[tuple[float, str]]] = {}
     rows, paced = rows_by_cell(runs), 0

@@ -36,6 +36,21 @@ def test_a_meter_that_missed_what_processes_used_is_passed_over_in_all_cells(
     assert result.runs["receiver_cpu"].equals(result.runs["receiver_cpu.procstat"])
 
 
+def test_a_meter_that_is_passed_over_is_in_no_cell(tmp_path: Path) -> None:
+    """Not where a cell lacks the better one, either."""
+
+    def edit(record: Record) -> Record:
+        if record["factors"]["send"] == "sendfile":
+            record["sender"].pop("rusage")
+        return unseen(record)
+
+    result = load(Synth(pairs=TWO, edit=edit).write(tmp_path))
+    assert result.contradicted
+    known = result.runs["sender_cpu"].notna()
+    assert set(result.runs["send"][known]) == {"readwrite"}
+    assert result.meters["sender_cpu"][0] == "rusage"
+
+
 def test_ticks_say_nothing_of_a_window_of_a_few(tmp_path: Path) -> None:
     def edit(record: Record) -> Record:
         for side in ("sender", "receiver"):
@@ -77,6 +92,7 @@ def test_cells_and_results_are_compared_by_one_meter(tmp_path: Path) -> None:
     less, whole = (load(Synth(edit=each).write(tmp_path / str(each))) for each in (edit, None))
     assert less.runs["system_cpu"].equals(less.runs["system_cpu.rusage"])
     assert whole.runs["system_cpu"].equals(whole.runs["system_cpu.procstat"])
+    assert [each.meters["system_cpu"][0] for each in (less, whole)] == ["rusage", "procstat"]
     for metric in ("system_cpu", "system_cpu.rusage"):
         whys = {c.why for c in compare_results(less, whole, match(less, whole).matches, metric)}
         assert whys == ({"A's is by rusage, B's by procstat; name the meter, as system_cpu.rusage"}
