@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from netbench.base.names import is_measured
 from netbench.read import offered
 from netbench.read.cells import CellResult
 from netbench.read.meter_choice import LEAST
@@ -34,7 +35,8 @@ def grounded(c: Comparison, level: Side, baseline: Side) -> Comparison:
 def _doubt(c: Comparison, level: Side, baseline: Side) -> str:
     """Why there is no verdict; "" where nothing is against one."""
     sides = level, baseline
-    if c.metric.partition(".")[0].endswith("_cpu"):
+    bare = c.metric.partition(".")[0]
+    if bare.endswith("_cpu") and is_measured(bare):
         if not all(offered.word(result, cell.factors) for result, cell in sides):
             return NO_RATE
         if not all(offered.holds(*side) for side in sides):

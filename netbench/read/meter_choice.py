@@ -69,15 +69,15 @@ def contradictions(runs: pd.DataFrame) -> list[Contradiction]:
 def by_best_meter(
     runs: pd.DataFrame, contradicted: Iterable[Contradiction]
 ) -> tuple[pd.DataFrame, dict[str, tuple[str, ...]]]:
-    """The frame of runs, its bare CPU and demand metrics by the first meter that a run of each cell
-    has which has any (of each level, where `meters` are swept), or the first of all: what lacks it
-    has none. And by CPU metric the meters, that one first, those that runs contradict last.
+    """The frame of runs, its bare CPU and demand metrics by the meter that most runs of a pair have
+    (and level, where `meters` are swept), of several the first: what lacks it has none. And by CPU
+    metric the meters, that one first where it is of all pairs, those that runs contradict last.
     """
     columns: dict[str, pd.Series[float]] = {}
     orders: dict[str, tuple[str, ...]] = {}
     is_swept = isinstance(runs.dtypes.get("meters"), pd.CategoricalDtype)
     level = runs["meters"] if is_swept else runs["run"] * 0
-    levels = [each for _, each in runs.groupby(level, observed=True, dropna=False)]
+    alike = [each for _, each in runs.groupby([level, runs["pair"]], observed=True, dropna=False)]
     for metric in SIDES_OF_CPU:
         last = {each.meter for each in contradicted if each.metric == metric}
         order = sorted(METER_ORDER, key=last.__contains__)
@@ -85,18 +85,16 @@ def by_best_meter(
             name = metric.replace("_cpu", of)
             there = [meter for meter in order if f"{name}.{meter}" in runs]
             right = [f"{name}.{meter}" for meter in there if meter not in last or last >= {*there}]
-            if right and levels:
-                columns[name] = pd.concat([_by_one(each, right) for each in levels])
+            if right and alike:
+                columns[name] = pd.concat([_by_one(each, right) for each in alike])
         by = meters_of(runs.assign(**columns), metric)
         orders[metric] = tuple(sorted(order, key={*order}.difference(by).__contains__))
     return runs.assign(**columns), orders
 
 
 def _by_one(runs: pd.DataFrame, there: Sequence[str]) -> pd.Series[float]:
-    has = runs[there].notna().groupby([runs["cell"], runs["pair"]], observed=True).any()
-    has = has[has.any(axis=1)]
-    known = [column for column in there if has[column].any()]
-    return runs[next((column for column in known if has[column].all()), (*known, *there)[0])]
+    ok = runs[(runs["status"] == "ok") & (runs["excluded"] == "")]
+    return runs[max(there, key=lambda column: ok[column].notna().sum())]  # of several the first
 
 
 def meters_at(runs: pd.DataFrame, name: str) -> dict[tuple[str, str], set[str]]:

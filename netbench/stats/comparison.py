@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from netbench.base.names import is_measured
 from netbench.base.units import count
 from netbench.stats.failures import Failures
 from netbench.stats.histogram import QUANTILES
@@ -135,7 +136,7 @@ def _verb(metric: str) -> tuple[str, str]:
     )
     by = f", by {meter}" if meter else ""
     who, _, what = bare.partition("_")
-    if what in _COSTS:
+    if what in _COSTS and is_measured(bare):
         return "uses", f" {_COSTS[what]}{_SIDES.get(who, '')}{by}"
     return _VERBS.get(bare, ("has", f" {bare}{by}"))
 

@@ -48,9 +48,7 @@ def all_copied(side: Side) -> bool:
 
 
 def trace(folder: Path, serving: int) -> tuple[int, int, list[tuple[int, int, bool]]]:
-    """What strace saw of the flow's thread: sends with the flag that took bytes, sends without,
-    ranges and whether they were copied.
-    """
+    """What strace saw of the flow's thread: sends with the flag and without, ranges, copies."""
     (thread,) = (path for path in folder.iterdir() if path.suffix != f".{serving}")
     text = thread.read_text()
     sends = [(m[2], int(m[3])) for m in FLAGS.finditer(text)]

@@ -1,6 +1,4 @@
-"""What `restore` and a replaced worker put back: changes that outlive a boot, modules that are shown
-for an initrd, workers that are stopped.
-"""
+"""What `restore` and a replaced worker put back: what outlives a boot, shown modules."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Debian's Chromium without a window, as a reader of pages: what it logs and what it requests is
-kept, and its network leads nowhere.
-"""
+"""Debian's Chromium without a window: what it logs and requests is kept; no network."""
 
 from __future__ import annotations
 

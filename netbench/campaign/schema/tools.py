@@ -80,9 +80,8 @@ def _captures(value: Plain) -> dict[str, str]:
             raise expected("a metric's name such as latency_p99", name)
         if is_taken(name) and not is_measured(name):
             raise wrong(f"{name} is a column of every table of runs, expected another name")
-        own = is_measured(name) or name.endswith(("_cpu", "_demand"))  # which are read as CPU
-        if own and name != THROUGHPUT:
-            raise wrong(f"names such as {name} are netbench's own, expected another name")
+        if is_measured(name) and name != THROUGHPUT:
+            raise wrong(f"netbench measures {name} itself, expected another name")
     return {name: pattern_of(name).parse(pattern) for name, pattern in value.items()}
 
 

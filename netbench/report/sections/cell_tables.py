@@ -96,7 +96,7 @@ def _meters(source: Source) -> str:
     """`CPU by procstat`, or where several gave it `system CPU by procstat, sender CPU ...`."""
     names_of: dict[str, list[str]] = {}
     for name in (name for name in source.metrics if name.endswith("_cpu")):
-        order = source.result.meters[name]
+        order = source.result.meters.get(name, ())
         there = (m for m in order if f"{name}.{m}" in source.result.metrics)
         names_of.setdefault(next(there, ""), []).append(source.result.describe(name).title)
     names_of.pop("", None)

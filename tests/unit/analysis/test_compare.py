@@ -251,6 +251,11 @@ def test_what_a_whole_context_lacks_is_told_where_it_could_have_it(tmp_path: Pat
         assert {(c.pair, c.context["pin"]) for c in found} == {("a>b", "none")}
 
 
+def test_a_metric_of_a_tools_own_is_not_called_cpu() -> None:
+    c = Comparison("x", "new", "old", {}, "", "power_demand", 4, ratio=1.5, low=1.4, high=1.6)
+    assert "has 50.0% more power_demand than" in c.sentence
+
+
 def test_all_other_factors_equal(tmp_path: Path) -> None:
     result = load(Synth(runs=8, pairs=("a>b", "c>d")).write(tmp_path / "r"))
     found = in_result(result, "throughput", "send", "readwrite")
