@@ -314,7 +314,7 @@ def _rewritten_json(redaction: Redaction, raw: bytes, where: str) -> Any:
 def _copy(redaction: Redaction, file: Path, to: Path) -> None:
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
-        with to.open("w") as out:
+        with to.open("w", encoding="utf-8") as out:
             out.writelines(_rewritten(redaction, file))
     except OSError as error:
         raise PlaceError(f"cannot write {to}: {error.strerror}; free some space") from error
