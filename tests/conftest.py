@@ -120,9 +120,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module", autouse=True)
 def as_a_namespace_begins() -> None:
-    """TCP keeps what it learns, whatever the modules before have left: some kill all that would put
-    a campaign's setting back.
-    """
+    """TCP keeps what it learns, whatever the modules before have left."""
     with contextlib.suppress(OSError):  # without root
         Path("/proc/sys/net/ipv4/tcp_no_metrics_save").write_text("0")
 

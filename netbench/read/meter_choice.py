@@ -97,16 +97,16 @@ def _by_one(runs: pd.DataFrame, there: Sequence[str]) -> pd.Series[float]:
     return runs[max(there, key=lambda column: ok[column].notna().sum())]  # of several the first
 
 
+def meters_of(runs: pd.DataFrame, name: str) -> set[str]:
+    """The meters by which a bare name is in a frame of runs; none where it is no such metric."""
+    known = runs[runs[name].notna()] if name in runs else runs[:0]
+    by = {meter: known.get(f"{name}.{meter}") for meter in METER_ORDER if len(known)}
+    return {meter for meter, of in by.items() if of is not None and of.equals(known[name])}
+
+
 def meters_at(runs: pd.DataFrame, name: str) -> dict[tuple[str, str], set[str]]:
     """The same of each cell and pair."""
     if not any(f"{name}.{meter}" in runs for meter in METER_ORDER):
         return {}
     places = runs.groupby(["cell", "pair"], observed=True)
     return {(str(cell), str(pair)): meters_of(rows, name) for (cell, pair), rows in places}
-
-
-def meters_of(runs: pd.DataFrame, name: str) -> set[str]:
-    """The meters by which a bare name is in a frame of runs; none where it is no such metric."""
-    known = runs[runs[name].notna()] if name in runs else runs[:0]
-    by = {meter: known.get(f"{name}.{meter}") for meter in METER_ORDER if len(known)}
-    return {meter for meter, of in by.items() if of is not None and of.equals(known[name])}

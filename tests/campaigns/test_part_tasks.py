@@ -230,9 +230,7 @@ class Future:
 
 
 class Tasks:
-    """Gives each attempt of each part its outcome; by default it is done. An attempt of a part that
-    is `fruitful` adds a record.
-    """
+    """Gives each attempt of each part its outcome; of a `fruitful` part with a record."""
 
     def __init__(self, outcomes: dict[int, list[object]], fruitful: bool = True) -> None:
         self.alive = True

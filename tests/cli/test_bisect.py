@@ -1,6 +1,4 @@
-"""The search for the first bad commit, in real histories. What a campaign says of a commit is made
-up here: slow tests boot kernels.
-"""
+"""The search for the first bad commit, in real histories; what campaigns say is made up here."""
 
 from __future__ import annotations
 

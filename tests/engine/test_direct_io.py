@@ -1,6 +1,4 @@
-"""Direct I/O and fsync on a real file system: what goes past the page cache, what is forced to the
-disk, and when.
-"""
+"""Direct I/O and fsync on a real file system: what passes the page cache, what is forced."""
 
 from __future__ import annotations
 

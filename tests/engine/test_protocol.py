@@ -248,9 +248,7 @@ def test_heartbeats_go_to_those_who_hear_nothing_else(monkeypatch: pytest.Monkey
 
 @pytest.mark.slow
 def test_silence_is_as_long_as_the_contract_says() -> None:
-    """A running worker beats and is not lost while nothing else happens; a stopped one is, and no
-    sooner than the contract says.
-    """
+    """A running worker beats and is not lost; a stopped one is, no sooner than told."""
     beating = Heartbeat()
     with worker() as (one, process):
         beating.add(one)
@@ -324,9 +322,7 @@ def sockets(port: int) -> dict[str, dict[str, int]]:
 
 @pytest.fixture
 def ethernet_segments() -> Iterator[None]:
-    """Segments of an Ethernet's size on the loopback: one acknowledgement stands for tens of them,
-    so the two counts are far apart.
-    """
+    """Segments of an Ethernet's size on the loopback: one acknowledgement stands for tens."""
     with loopback_mtu(1500):
         yield
 

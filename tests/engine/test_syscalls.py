@@ -84,9 +84,7 @@ def check(
     calls: dict[str, tuple[str, ...]],
     wraps: tuple[tuple[str, int], ...],
 ) -> None:
-    """Every named call was made as often as the proofs say, up to what a run costs once; no other
-    call grew with the chunks.
-    """
+    """Every named call was made as often as the proofs say; no other grew with the chunks."""
     by_name: Counter[str] = Counter()
     for (name, _), times in counted.items():
         by_name[name] += times

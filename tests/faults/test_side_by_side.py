@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from netbench.lab.lab import Lab
+from netbench.result import campaign_state
 from tests.support.labs import (
     ON_LABS,
     Begin,
@@ -119,6 +120,8 @@ def test_a_pair_whose_receiver_is_gone_is_given_up_and_the_other_goes_on(
     said = " ".join(done.stderr.split())
     assert "given up before, and left out: c>d; not connected to: c, d; `restore" in said
     assert f"`restore {campaign.folder}` puts back what is left changed on d" in said
+    left = {each.result for each in campaign_state.unfinished()}
+    assert campaign.folder.absolute() in left
     records = campaign.records()[len(before) :]
     assert {(r["pair"], r["status"], r["round"]) for r in records} == {("a>b", "ok", 1)}
     ok = [r for r in campaign.records() if r["pair"] == "a>b" and r["status"] == "ok"]

@@ -1,6 +1,4 @@
-"""Settings of kernels that have what this machine's may lack, set by campaigns in guests: fq,
-netem, BIG TCP, kernel TLS.
-"""
+"""Settings of kernels that have what this machine's may lack, set in guests."""
 
 from __future__ import annotations
 

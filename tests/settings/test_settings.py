@@ -492,7 +492,8 @@ def test_a_level_is_what_read_prints_alone(tmp_path: Path) -> None:
     """Not what it says on stderr, nor the space around it, of which an undo may leave other."""
     (file := tmp_path / "mode").write_text(" normal")
     write = ["sh", "-c", f"echo {{level}} > {file}"]
-    for also, said in (("echo notice >&2", ""), ("echo; echo notice", "several lines")):
+    long, notice = ("printf %17000d 0", "", 1), ("echo notice >&2", "", 0)
+    for also, said, code in (long, notice, ("echo; echo notice", "several lines", 2)):
         own = {"apply": write, "read": ["sh", "-c", f"cat {file}; {also}"], "undo": write}
         text = (
             f"netbench: 1\nname: odd\ncommand: {json.dumps({'mine': own})}\nsweep: {{mine: [a]}}\n"
@@ -500,8 +501,8 @@ def test_a_level_is_what_read_prints_alone(tmp_path: Path) -> None:
             "repeat: {min: 1, max: 1}\nverify: off\n"
         )
         with pytest.raises(RequestError, match=said) if said else nullcontext():
-            done = conductor.start(campaign.parse(text, "odd.yaml"), tmp_path / f"r{said}")
-            assert (done.exit_code, file.read_text()) == (0, "normal\n")
+            done = conductor.start(campaign.parse(text, "odd.yaml"), tmp_path / f"r{code}")
+            assert (done.exit_code, file.read_text()) == (code, (" normal", "normal\n")[not code])
     assert file.read_text() == "normal\n"
 
 

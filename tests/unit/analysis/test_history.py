@@ -17,7 +17,7 @@ import scipy.stats
 from netbench.read.campaigns import compare_results, find, spread
 from netbench.read.gates import judge, parse
 from netbench.read.load import load
-from netbench.read.matching import match
+from netbench.read.matching import differences, match
 from netbench.read.result import Result
 from netbench.result.redaction import redacted
 from netbench.stats.comparison import CUT_SHORT, FEW_RUNS, Comparison
@@ -118,6 +118,17 @@ def test_a_campaign_counts_once_however_often_it_is_there(tmp_path: Path) -> Non
     assert against(a, b, tmp_path).earlier == 2
     alone = find(tmp_path / "before", a, b)
     assert [each.path.name for each in alone.results] == ["2-0", "3-0"]
+
+
+def test_command_lines_of_two_redacted_copies_are_not_known_to_differ(tmp_path: Path) -> None:
+    copies = []
+    for line in ("quiet", "isolcpus=1"):
+        lines = {"rcv": {"command_line": "quiet"}, "snd": {"command_line": line}}
+        made = campaign(tmp_path / line, facts=lines)
+        copies.append(load(redacted(made.path, tmp_path / f"of {line}")))
+    told = [each.hosts["snd"][0].known["command_line"] for each in copies]
+    assert told == ["redacted 1", "redacted 2"]
+    assert differences(*copies) == []
 
 
 def test_one_earlier_result_has_no_spread_and_what_it_differs_in_is_said(tmp_path: Path) -> None:

@@ -221,7 +221,8 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_stands_for_what(hosts: Any, said: str, told: str) -> None:
-    assert Redaction({"hosts": hosts}).text(said) == told
+    assert (mine := Redaction({"hosts": hosts})).text(said) == told
+    assert mine.top.split("hosts: {\nalpha: 1}") == ["", "hosts:", " {\nalpha: 1}"]
 
 
 @pytest.mark.timeout(20)
