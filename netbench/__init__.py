@@ -60,9 +60,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    """A name of the API; `run` is a room too, which is called as that function. Errors:
-    AttributeError.
-    """
+    """A name of the API; the room `run` is called as that function. Errors: AttributeError."""
     if name not in _API:
         raise AttributeError(f"module 'netbench' has no attribute {name!r}")
     if not _API[name]:

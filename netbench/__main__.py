@@ -187,9 +187,7 @@ def _outcome(argv: list[str]) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one verb; returns its exit code (docs/reference/command-line.md), even when a standard
-    stream is closed.
-    """
+    """Run one verb; its exit code (docs/reference/command-line.md), also of a closed stream."""
     if {"_ARGCOMPLETE", "COMP_LINE"} <= os.environ.keys():  # a shell asks what could be typed next
         from netbench.cli.completion import complete
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from netbench.report.build import Report
     from netbench.report.compared import Compared
     from netbench.result.campaign_state import CampaignState
-    from netbench.result.journal import Scope
     from netbench.results import Results
     from netbench.run.conductor import Conclusion
     from netbench.run.finding import Finding
@@ -103,7 +102,7 @@ def check(campaign: Campaign) -> list[Finding]:
     from netbench.run.worker_pool import WorkerPool
 
     with _made(campaign, Lines().say) as ready, WorkerPool(ready) as pool:
-        return [*check(ready, pool, look=LOOK_SECONDS, alone=True), *_left()]
+        return check(ready, pool, look=LOOK_SECONDS, alone=True)
 
 
 def start(
@@ -117,7 +116,6 @@ def start(
     from netbench.run import conductor
 
     progress = for_terminal(plain)
-    _warn(progress.say)
     with _made(_pinned(campaign), progress.say, jobs) as ready:
         return _announced(conductor.start(ready, results, progress))
 
@@ -169,9 +167,6 @@ def resume(path: Path, plain: bool = False) -> Conclusion:
         progress.say(f"{path} is finished; nothing to do")
         return conductor.Conclusion(path, "done", ledger.failed)
     refuse_another(store, Plan(begun))  # before its lab is made
-    if store.state and (below := _below(store.state)[1]):
-        raise RequestError(next(iter(below.values())))
-    _warn(progress.say, store.state)
     with _made(begun, progress.say) as ready:
         return _announced(conductor.resume(path, ready, progress))
 
@@ -240,11 +235,8 @@ def restore(result: Path) -> list[str]:
     if state is None:
         return _shown_only(result)
     dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")
-    own, below = _below(state)
-    if below and (dead.lab or below.keys() == own.keys()):
-        raise RequestError(next(iter(below.values())))
     if dead.lab is None:
-        return restore(state, dead, below=below)
+        return restore(state, dead)
     done = [f"removed {line}" for line in lab.reap()]
     done += restore_here(state, dead) if dead.lab.kind == "netns" else []
     if done:
@@ -256,64 +248,19 @@ def restore(result: Path) -> list[str]:
 def left_changed() -> Mapping[str, list[str]]:
     """What this account has left changed on any host: by the ID of a campaign its name and result,
     then a line for each thing, or why it cannot be read. Of a lab's hosts what they have changed of
-    this machine. What was changed last first: it may have found what another had changed.
+    this machine. What began last first.
     """
     from netbench.result import campaign_state
-    from netbench.result.journal import Journal
 
-    left = []
+    left = dict[str, list[str]]()
     for folder in reversed(campaign_state.folders()):
-        made = dict[tuple[str, int], str]()
         try:
-            state = campaign_state.CampaignState(folder)
-            lines, made = _left_by(state), Journal(state.journal).changed()
+            lines = _left_by(campaign_state.CampaignState(folder))
         except (NetbenchError, OSError) as error:  # the others can still be put back
             lines = [f"cannot be read: {error}"]
         if lines:
-            left.append((max(made.values(), default=""), folder.name, lines))
-    return {name: lines for _, name, lines in sorted(left, key=lambda e: e[0], reverse=True)}
-
-
-def _left(own: CampaignState | None = None) -> Iterator[Finding]:
-    """What a campaign that died may have left, which another than `own` would measure."""
-    from netbench.result import campaign_state
-    from netbench.run.finding import Finding
-
-    for state in campaign_state.unfinished():
-        if own and own.path == state.path:
-            continue
-        with suppress(NetbenchError):  # else nobody knows what it has left
-            if not _left_by(state):
-                continue
-        what = "an earlier campaign of this account may have left hosts changed, which would be"
-        yield Finding("warning", "", f"{what} measured", "`restore` lists what, and puts it back")
-        return
-
-
-def _warn(say: Callable[[str], None], own: CampaignState | None = None) -> None:
-    for finding in _left(own):
-        say(str(finding))
-
-
-def _below(state: CampaignState) -> tuple[Mapping[Scope, str], Mapping[Scope, str]]:
-    """Where a campaign has left changes, and where another one has some that were made later: what
-    these found may be what this one has set, in whatever words; with what to do.
-    """
-    from netbench.result import campaign_state
-    from netbench.result.journal import Journal
-
-    own, below = Journal(state.journal).changed(), dict["Scope", str]()
-    for other in campaign_state.unfinished(busy=True):
-        above = Journal(other.journal).changed()
-        late = [scope for scope, made in own.items() if above.get(scope, "") > made]
-        with suppress(NetbenchError):  # what cannot be read may have left any
-            late = late if late and _left_by(other) else []
-        for scope in late:
-            below[scope] = (
-                "another campaign has changed hosts later, and not put that back; let that be done"
-                f" first: `restore {other.path.name}`, or `restore --all`"
-            )
-    return own, below
+            left[folder.name] = lines
+    return left
 
 
 def _left_by(state: CampaignState) -> list[str]:
@@ -331,9 +278,7 @@ def _left_by(state: CampaignState) -> list[str]:
 
 
 def _shown_only(result: Path) -> list[str]:
-    """What a result says that this account has no state of: that nothing is left changed. Errors:
-    RequestError with what is.
-    """
+    """What a result without state says: nothing is left. Errors: RequestError with what is."""
     from netbench.base.json_lines import read_whole
     from netbench.result.journal import Journal
     from netbench.result.store import no_result
@@ -415,9 +360,7 @@ def transfer(
     CampaignError, RequestError, HostError; NetbenchError with the reason when the run failed.
     """
     from netbench.run import conductor
-    from netbench.run.progress import Lines
 
-    _warn(Lines().say)
     deep = (bool, dict, list, tuple)
     texts = {k: json.dumps(v, default=str) if isinstance(v, deep) else v for k, v in keys.items()}
     asked = [*words, *(f"{key}={text}" for key, text in texts.items())]
@@ -611,9 +554,7 @@ def _noted(folder: Path, notes: list[str] | None) -> Iterator[None]:
 
 
 def export_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
-    """Write a table of results as `.parquet` or `.csv`; what its reader should know. Errors:
-    RequestError, PlaceError.
-    """
+    """Write results as `.parquet` or `.csv`; what to know. Errors: RequestError, PlaceError."""
     from netbench.tables.table_files import write_table
 
     return write_table(results_below(paths), table, file)

@@ -180,7 +180,8 @@ struct nb_hello {
 	char architecture[32]; /* uname -m */
 	char kernel[96];       /* uname -r */
 	char boot_id[48];
-	char engine[32]; /* version of the engine's code */
+	char machine[48]; /* machine-id(5), or "" */
+	char engine[32];  /* version of the engine's code */
 };
 
 struct nb_row {

@@ -34,6 +34,12 @@ static uint64_t network(void)
 	return cookie || stat("/proc/self/ns/net", &space) ? cookie : space.st_ino;
 }
 
+static void read_id(const char *path, char *id, size_t room)
+{
+	nb_read_file(path, id, room);
+	id[strcspn(id, "\n")] = 0;
+}
+
 void nb_fill_hello(struct nb_hello *hello)
 {
 	struct timespec tick;
@@ -52,8 +58,8 @@ void nb_fill_hello(struct nb_hello *hello)
 		snprintf(hello->architecture, sizeof(hello->architecture), "%.31s", name.machine);
 		snprintf(hello->kernel, sizeof(hello->kernel), "%.95s", name.release);
 	}
-	nb_read_file("/proc/sys/kernel/random/boot_id", hello->boot_id, sizeof(hello->boot_id));
-	hello->boot_id[strcspn(hello->boot_id, "\n")] = 0;
+	read_id("/proc/sys/kernel/random/boot_id", hello->boot_id, sizeof(hello->boot_id));
+	read_id("/etc/machine-id", hello->machine, sizeof(hello->machine));
 	/* The coarse clock moves at each tick. */
 	if (!clock_getres(CLOCK_MONOTONIC_COARSE, &tick) && tick.tv_nsec > 0)
 		hello->tick_rate = (uint32_t)((1000000000 + tick.tv_nsec / 2) / tick.tv_nsec);

@@ -15,9 +15,7 @@ _FORMULA = re.compile(r"\s*[=+\-@]")
 
 
 def escape_controls(text: str) -> str:
-    r"""The text with its control characters as `\u001b`, which is also their escape in JSON. Tabs
-    and newlines stay.
-    """
+    r"""The text with control characters as `\u001b`, as in JSON, but for tabs and newlines."""
     if text.isprintable():  # which no control character is
         return text
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
@@ -29,9 +27,7 @@ def in_utf8(text: str) -> str:
 
 
 def spreadsheet_word(value: object) -> object:
-    """A word as a spreadsheet shows it: `'` before what it would take for a formula. Numbers, and
-    words that are numbers, stay.
-    """
+    """A word as a spreadsheet shows it: `'` before what is a formula, and no number, there."""
     if not isinstance(value, str):
         return value
     text = escape_controls(value)

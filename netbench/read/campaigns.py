@@ -239,7 +239,7 @@ def _welch(sides: Sides, earlier: Sequence[Level]) -> Comparison:
     means, within = np.array([(one.mean, one.variance) for one in levels]).T
     total = float(spread(means, within, np.array(error**2)))
     filled = filled.but(between=float(means.std(ddof=1)))
-    return tested(filled, d, math.sqrt(total), len(means) - 1)
+    return tested(filled, d, math.sqrt(total), min(len(means) - 1, freedom))  # either may be few
 
 
 def _told(c: Comparison) -> Comparison:

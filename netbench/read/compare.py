@@ -127,7 +127,7 @@ def in_result(
         order=result.rounds if factor == KERNEL else None,
         better=result.describe(metric).better if metric in result.metrics else None,
         failed=result.lost(metric, ("failed", *NEVER)),
-        everywhere=everywhere,
+        everywhere=result.plan.pairs if everywhere else (),
     )
 
 
@@ -164,7 +164,7 @@ def for_factor(
     order: Rounds | None = None,
     better: int | None = None,
     failed: pd.DataFrame | None = None,
-    everywhere: bool = False,
+    everywhere: Sequence[str] = (),
 ) -> list[Comparison]:
     """Each level of `factor` against `baseline`, all other factors equal, per pair: one family.
 
@@ -172,8 +172,8 @@ def for_factor(
     asked for; its confidence is that of the whole family, its min and max widen as for a mean, its
     boots say what the unit is. margin: fraction within which a difference does not matter. planned:
     the factors of every cell; a level that has no run where it was to have some is told so, unless
-    the whole context has none, but with `everywhere` where it could have the metric, or has no ok
-    run. order: the rounds of boots, where more is known of them than `runs` show. better:
+    the whole context has none, but of `everywhere`, all pairs, where it could have the metric, or
+    has no ok run. order: the rounds of boots, where more is known of them than `runs` show. better:
     whether more is, of a metric that a tool prints. failed: the runs that failed, with the same
     columns; a verdict that does not stand with these ranked last is none; and those that could not
     be made. Errors: KeyError for a factor, level or metric that is not there.
@@ -205,10 +205,11 @@ def for_factor(
 
     if everywhere:
         known_kind = {words[:-1] for words, _ in by_cell(runs, keys, "block")}
-        could = [words for words, _ in by_cell(runs, keys, with_which(metric, runs))]
-        none = (each for places in lost.values() for each in places if each[:-1] not in known_kind)
-        for words in (*could, *none):
-            contexts.setdefault(words[:-1], {})
+        could = {words[:-1] for words, _ in by_cell(runs, keys, with_which(metric, runs))}
+        of_plan = {(pair, *place[:-1]) for pair in everywhere for place in places}
+        none = of_plan.union(each[:-1] for of in lost.values() for each in of) - known_kind
+        for words in sorted(could | none):
+            contexts.setdefault(words, {})
     empty = Comparison(factor, "", baseline, {}, "", metric, 0, confidence=repeat.confidence)
     empty = empty.but(margin=margin, better=better)
     family = [

@@ -152,19 +152,23 @@ def folders(before: float = math.inf) -> list[Path]:
     return [folder for folder in sorted(old, key=begun.__getitem__) if _is_whole(folder)]
 
 
-def unfinished(busy: bool = False) -> Iterator[CampaignState]:
-    """Campaigns of this account with changes of which nobody knows that they are undone; busy: also
-    those that somebody is at.
+def unfinished() -> Iterator[tuple[str, Journal | str]]:
+    """Campaigns of this account that nobody is at, with changes of which nobody knows that they are
+    undone: each ID and its journal, or why it cannot be read.
     """
     for folder in folders():
-        journal = folder / "journal.jsonl"
-        with suppress(StoreError, OSError), journal.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - len(_DONE)))
-            done = file.read() == _DONE and not (folder / LEFT).exists()
-            if done or (is_locked(journal) and not busy):
-                continue
-            if Journal(journal).left():
-                yield CampaignState(folder)
+        path = folder / "journal.jsonl"
+        try:
+            with path.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - len(_DONE)))
+                done = file.read() == _DONE and not (folder / LEFT).exists()
+            if not done and not is_locked(path) and (journal := Journal(path)).left():
+                CampaignState(folder)  # refused where others may write it
+                yield folder.name, journal
+        except FileNotFoundError:  # another process forgets it
+            continue
+        except (StoreError, OSError) as error:
+            yield folder.name, str(error)
 
 
 def _is_whole(folder: Path) -> bool:

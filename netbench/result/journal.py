@@ -30,10 +30,6 @@ from netbench.result import codec
 from netbench.result.codec import Integer, JsonObject, TextPair
 
 Why = Literal["done", "limit", "interrupted", "lost"]
-Scope = tuple[str, int]
-"""What a change may be of: a boot and a network namespace in it, or 0; or a host."""
-NOWHERE: Mapping[Scope, str] = {}
-
 
 _NUMBER = "the change's number, from 1"
 _BOOT = "the boot's number, from 1"
@@ -67,16 +63,23 @@ class Change(Entry):
     ] = ()
     interface: Annotated[str, "of an interface: its index and name"] = ""
     network: Annotated[Integer, "the host's network namespace: its cookie, or its inode"] = 0
+    of_machine: Annotated[str, "which machine the host is, as `machine` says of the controller"] = (
+        ""
+    )
 
     @property
-    def scopes(self) -> set[Scope]:
-        """The boots and network namespaces of which it is; 0 is the kernel. A program's may also be
-        of files, so of the host in any boot.
+    def is_kernels(self) -> bool:
+        """Whether it is of all network namespaces of its kernel."""
+        of = " ".join(self.target)
+        return self.op in ("file", "neighbours") and "/" in of and "/net/" not in of
+
+    def is_on(self, boot_id: str, network: int, machine: str) -> bool:
+        """Whether it may be seen in this namespace of a host in this boot: what a program has set
+        may be in files.
         """
-        own, kernel = (self.boot_id, self.network), (self.boot_id, 0)
-        if self.op == "file":
-            return {own if "/net/" in self.target[0] else kernel}
-        return {own, kernel, (self.host, 0)} if self.op == "exec" else {own}
+        if self.boot_id != boot_id:
+            return self.op == "exec" and self.of_machine == machine != ""
+        return self.op == "exec" or self.is_kernels or self.network in (0, network)
 
     def __str__(self) -> str:
         if self.op == "neighbours":
@@ -218,9 +221,14 @@ class _Head:
 def own_machine() -> str:
     """Which machine this is, without telling its id (machine-id(5) asks for that)."""
     with suppress(OSError):
-        if identity := Path("/etc/machine-id").read_bytes().strip():
-            return hmac.new(identity, b"netbench", "sha256").hexdigest()[:16]
+        if identity := Path("/etc/machine-id").read_text().strip():
+            return machine_of(identity)
     return os.uname().nodename
+
+
+def machine_of(identity: str) -> str:
+    """What stands for the machine-id of a machine; "" where it has none."""
+    return identity and hmac.new(identity.encode(), b"netbench", "sha256").hexdigest()[:16]
 
 
 def own_netns() -> int:
@@ -268,7 +276,6 @@ class Journal:
         self._lost: StoreError | None = None  # why the copy has ended
         self._read: list[tuple[_Head, Entry]] | None = None
         self._lock = Lock()
-        self.below = NOWHERE  # where nothing may be put back from here yet, and why
 
     def begin(self) -> bool:
         """Remove what a kill left of a last line, and bring the copy up to date; False where that
@@ -325,10 +332,9 @@ class Journal:
 
     def left(self) -> bool:
         """Whether a host is not known to be as it was."""
-        hosts = {each.host for each in self.entries() if isinstance(each, Change | ModulesShown)}
-        return bool(self.original_kernels()) or any(
-            self.outstanding(host) or self.modules_shown(host) for host in hosts
-        )
+        shown = {each.host for each in self.all(ModulesShown)}
+        changed = self.original_kernels() or self.left_changes()
+        return bool(changed) or any(map(self.modules_shown, shown))
 
     def here(
         self, host: str, boot_id: str, is_local: bool, network: int = 0
@@ -346,18 +352,13 @@ class Journal:
                 where = f"on the machine {head.machine}"
             if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
                 where = f"in the network namespace {head.netns}"
-            if (
-                change.boot_id == boot_id
-                and network
-                and {n for _, n in change.scopes} - {0, network}
-            ):
+            is_there = change.is_kernels or change.network in (0, network)
+            if change.boot_id == boot_id and network and not is_there:
                 where = "in a network namespace that may have gone"
             if where:
                 elsewhere.append(f"{host}: {change} was changed {where}: put it back there")
             else:
                 changes.append(change)
-        for scope in (scope for each in changes for scope in each.scopes & self.below.keys()):
-            return [], [*elsewhere, f"{host}: {self.below[scope]}"]  # they may be of one another
         return changes, elsewhere
 
     def ended(self) -> str:
@@ -371,18 +372,13 @@ class Journal:
 
     def outstanding(self, host: str) -> list[Change]:
         """Changes of a host that are not undone, the last first."""
-        entries = [e for e in self.entries() if isinstance(e, Change | Restored) and e.host == host]
-        undone = {n for each in entries if isinstance(each, Restored) for n in each.numbers}
-        changes = {each.number: each for each in entries if isinstance(each, Change)}
-        return [each for each in reversed(changes.values()) if each.number not in undone]
+        return [change for change in self.left_changes() if change.host == host]
 
-    def changed(self) -> dict[Scope, str]:
-        """Scopes in which hosts have changes that are not undone, and when the last was made."""
-        undone = {(each.host, number) for each in self.all(Restored) for number in each.numbers}
-        with self._lock:
-            changes = [(head.time, e) for head, e in self._known() if isinstance(e, Change)]
-        left = [(at, e) for at, e in changes if (e.host, e.number) not in undone]
-        return {scope: at for at, e in left for scope in e.scopes}
+    def left_changes(self) -> list[Change]:
+        """Changes of all hosts that are not undone, the last first."""
+        undone = {(each.host, n) for each in self.all(Restored) for n in each.numbers}
+        changes = {(each.host, each.number): each for each in self.all(Change)}
+        return [change for key, change in reversed(changes.items()) if key not in undone]
 
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""

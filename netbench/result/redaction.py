@@ -138,6 +138,9 @@ class Redaction:
             )
             for k, v in value.items()
         }
+        if len(values) < len(value):
+            names = f"names of {key or 'a record'}, {', '.join(value)},"
+            raise StoreError(f"{names} would have the same stand-in; leave --redact out")
         if isinstance(why := values.get("reason"), str) and values.get("status") != "unsupported":
             values["reason"] = _KNOWN.sub(rf"\1{REDACTED}", why)
         if {"text", "unit"} <= values.keys():  # of a tool

@@ -25,6 +25,7 @@ from netbench.run.host_facts import read_all
 from netbench.run.host_load import warnings
 from netbench.run.host_locks import changes_kernel
 from netbench.run.job import MadeSinks
+from netbench.run.left_over import left_over
 from netbench.run.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
@@ -40,10 +41,11 @@ def check(
     sinks: MadeSinks | None = None,
     look: float = 0.0,
     alone: bool = False,
+    own: str = "",
 ) -> list[Finding]:
     """Everything that can be said before a run, errors first. `sinks`: files that this campaign
     made itself; `look`: seconds in which to see what else uses the hosts; `alone`: no campaign
-    follows.
+    follows; `own`: the campaign's identity, where it has begun.
 
     Errors: those of reaching a host.
     """
@@ -53,6 +55,7 @@ def check(
     findings = [
         *(Finding("warning", "", what) for what in campaign.warnings),
         *_hosts(campaign, pool, entries),
+        *left_over(pool, campaign.roles, own),
         *dict.fromkeys(_units(campaign, pool, sinks)),
         *check_root(campaign, pool),
         *_settings(campaign, pool),

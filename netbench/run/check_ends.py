@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from netbench.base.errors import EngineError
+from netbench.base.errors import EngineError, HostError
 from netbench.engine.binding import Code
 from netbench.engine.worker import Worker
 from netbench.model import OR_DEFAULT, Campaign, Transfer
@@ -75,6 +75,8 @@ def _refusal(worker: Worker, options: job.Options) -> EngineError | None:
         worker.prepare(options)
     except EngineError as error:
         return error
+    except TimeoutError as error:
+        raise HostError(str(error)) from error
     return None
 
 

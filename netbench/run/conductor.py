@@ -133,7 +133,8 @@ def resume(
         with WorkerPool(there, channels) as pool:
             if boots := boots_of(there, pool, store.journal, partial(_say, store, progress)):
                 boots.finish_boots()
-            refuse_errors(check(there, pool, MadeSinks(store.journal)), progress)
+            sinks = MadeSinks(store.journal)
+            refuse_errors(check(there, pool, sinks, own=store.identity), progress)
             known = {host: entries[-1].boot_id for host, entries in store.stored_facts().items()}
             plan = replace(plan, boot_ids={**known, **pool.boot_ids()})
             return Conductor(store, plan, pool, progress, there=there).conduct()

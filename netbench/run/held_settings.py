@@ -14,7 +14,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from netbench.base.errors import EngineError, HostBusy, Lost, PlaceError, SettingRefused, WorkerLost
+from netbench.base.errors import (
+    EngineError,
+    HostBusy,
+    Lost,
+    PlaceError,
+    RequestError,
+    SettingRefused,
+    WorkerLost,
+)
 from netbench.base.names import AS_IS
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, SettingLevel
@@ -23,6 +31,7 @@ from netbench.result.files import HostEntry
 from netbench.result.journal import Change, Journal, LeftChanged
 from netbench.result.record import SIDES, Record, SettingNote, Settings, SideName, Status
 from netbench.run.host_locks import HostLocks
+from netbench.run.left_over import left_over
 from netbench.run.own_settings import context_of, own_settings
 from netbench.run.worker_pool import ATTEMPTS, WorkerPool
 from netbench.settings import neighbours
@@ -116,9 +125,13 @@ class HeldSettings:
 
     def claim(self) -> None:
         """Lock every host, and put back what an earlier worker of this campaign left. Errors:
-        HostBusy; EngineError; Lost.
+        HostBusy; EngineError; Lost; RequestError where another one has left something since.
         """
         boots = {host: self._pool.holder(host).hello.boot_id for host in self._campaign.roles}
+        self._pool.each(self._locks.lock, boots)
+        for finding in left_over(self._pool, boots, self._identity):
+            if finding.level == "error":  # it has died since the hosts were looked at
+                raise RequestError(str(finding))
         self._each_kernel(boots, self._begin_on)
 
     def _each_kernel(self, boots: Mapping[str, str], act: Callable[[Sequence[str]], None]) -> None:
@@ -386,7 +399,7 @@ class HeldSettings:
                 self._look(host)
             except (EngineError, Lost, TimeoutError) as error:  # all that was to be put back is
                 self._say(f"{error}; so what {host} is left with was not compared")
-        changed = {boot_id for boot_id, _ in self._journal.changed()}
+        changed = {each.boot_id for each in self._journal.left_changes()}
         for host, held in self._hosts.items() if self._identity else ():
             if held.named.boot_id not in changed and self._pool.has_helper(host):
                 with suppress(EngineError, Lost, TimeoutError):  # it goes with the next boot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -11,7 +11,7 @@ from netbench.base.errors import HostBusy, HostError, Lost, NetbenchError
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, Host
 from netbench.result.campaign_state import CampaignState
-from netbench.result.journal import NOWHERE, Change, Journal, Restored, Scope
+from netbench.result.journal import Change, Journal, Restored
 from netbench.result.store import Store
 from netbench.run.check import boots_of
 from netbench.run.host_locks import HostLocks, result_name
@@ -24,13 +24,11 @@ def restore(
     state: CampaignState,
     campaign: Campaign,
     channels: ChannelFactory = open_channel,
-    below: Mapping[Scope, str] = NOWHERE,
 ) -> list[str]:
-    """What was done on each host; the journal knows it afterwards. `below`: where it must not be,
-    and why. Errors: StoreError, HostError, EngineError.
+    """What was done on each host; the journal knows it afterwards. Errors: StoreError, HostError,
+    EngineError.
     """
     store = Store(state.result, state)
-    store.journal.below = below
     state.lock(store.path)
     try:
         with suppress(OSError):  # the result may be gone
@@ -174,7 +172,7 @@ def _put_settings_back(
     _attempt((partial(take, host) for host in left), failed)
     kernels = dict.fromkeys(each.boot_id for each in there.values())
     _attempt((partial(put_kernel_back, boot_id) for boot_id in kernels), failed)
-    changed = {boot_id for boot_id, _ in journal.changed()}
+    changed = {each.boot_id for each in journal.left_changes()}
     for each in there.values():
         if each.boot_id not in changed:
             each.worker.operate("undone", (store.identity, "0"), "end")

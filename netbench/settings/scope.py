@@ -18,7 +18,7 @@ from typing import NamedTuple
 from netbench.base.errors import EngineError, SettingRefused
 from netbench.base.names import AS_IS
 from netbench.model import Command, SettingLevel
-from netbench.result.journal import Change, Restored
+from netbench.result.journal import Change, Restored, machine_of
 from netbench.settings import neighbours
 from netbench.settings.named import find, side_of
 from netbench.settings.neighbours import Key, Moves, difference, parse, set_by, text_of, writable
@@ -364,6 +364,7 @@ class HostSettings:
             host=self.place.host,
             boot_id=self.boot_id,
             network=self.place.worker.hello.network,
+            of_machine=machine_of(self.place.worker.hello.machine),
             setting=key,
             op=operation.op,
             target=tuple(operation.target),

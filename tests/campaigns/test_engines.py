@@ -1,6 +1,4 @@
-"""Parts of a campaign by GNU parallel and by Dask, over the hosts of one lab: the records of one
-run, whatever is killed meanwhile, and every setting as it was.
-"""
+"""Parts by GNU parallel and by Dask, in one lab: the records of one run, whatever is killed."""
 
 from __future__ import annotations
 

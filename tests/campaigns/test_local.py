@@ -216,9 +216,7 @@ def test_a_result_that_the_limit_ended_goes_on_after_a_reboot_and_says_so(
 
 @pytest.mark.parametrize("more", ["", "streams: 4, pin: same"])
 def test_what_a_cold_source_gave_twice_is_named(tmp_path: Path, more: str) -> None:
-    """Whatever the streams: they read each byte of the file once, and what they send of it again
-    comes from the page cache. What was sent once was cold, and has no caution.
-    """
+    """Whatever the streams: each byte is read once, and what is sent again is in the page cache."""
     source = Path(__file__).parent / f"cold.{os.getpid()}.tmp"  # on a disk, and never sent before
     source.write_bytes(b"x" * (1 << 20))
     transfer = f"send: sendfile, source: {{file: {source}}}, cache: cold, bytes: {2 if more else 1}M, {more}"

@@ -1,6 +1,4 @@
-"""A part as an engine's task: killed, it goes on from its records, and never twice at once. And what
-the engine makes of what Dask says.
-"""
+"""A part as an engine's task: killed, it goes on from its records, and never twice at once."""
 
 from __future__ import annotations
 

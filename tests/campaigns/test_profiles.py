@@ -1,6 +1,4 @@
-"""Profile runs of whole campaigns on this machine: apart from the measured ones, once for each cell
-and round, and nothing of them is left when somebody is killed.
-"""
+"""Profile runs of whole campaigns: apart from measured ones, and gone when somebody is killed."""
 
 from __future__ import annotations
 

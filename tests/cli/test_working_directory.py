@@ -70,9 +70,7 @@ def test_an_installed_script_is_declared() -> None:
 
 
 def test_modules_that_nobody_has_installed_are_not_found_there_either(tmp_path: Path) -> None:
-    """pandas imports what it could use: from any relative entry of sys.path, as setuptools adds one
-    for a package that is installed with `pip install -e`.
-    """
+    """pandas imports what it could use, from any relative entry of sys.path (`pip install -e`)."""
     asked = [sys.executable, "-P", "-c", "import sys; print(*sys.path, sep='\\n')"]
     entries = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split("\n")
     relative = {entry for entry in entries if not os.path.isabs(entry)} | {"."}

@@ -23,9 +23,7 @@ SECONDS = 4
     not shutil.which("perf"), reason="linux-perf is not installed (apt-get install linux-perf)"
 )
 def test_functions_of_the_kernel_are_those_that_perf_reports(tmp_path: Path) -> None:
-    """Both sample the same seconds of the same load; the share of each function that either gives
-    3% of it agrees within four standard deviations of two counts.
-    """
+    """Both sample the same seconds: shares of 3% and more agree within four standard deviations."""
     helper = Worker(LocalChannel("here").start_helper(), "here")
     load = subprocess.Popen(LOAD)
     try:

@@ -45,9 +45,7 @@ def inside(log: Path, windows: list[tuple[int, int]]) -> list[str]:
 def watched(
     built: Build, folder: Path
 ) -> Iterator[tuple[Pair, list[tuple[Side, Side]], list[str]]]:
-    """A pair of workers with the hook, a list for its runs, and one that holds the allocator's
-    calls inside their windows once the context has ended.
-    """
+    """Workers with the hook, a list for runs, and one of the allocator's calls in their windows."""
     logs = [folder / side for side in ("sender", "receiver")]
     runs: list[tuple[Side, Side]] = []
     found: list[str] = []

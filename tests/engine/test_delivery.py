@@ -85,9 +85,7 @@ def sources(method: Named) -> list[str]:
 
 
 def sends_from_buffer(send: str, source: str) -> bool:
-    """Whether a stream is the user's buffer over and over: memory and zero of a method that takes
-    no descriptors for them.
-    """
+    """Whether a stream is one buffer over and over: memory and zero without descriptors."""
     method = local().send[send]
     return source in ("memory", "zero") and not method.has("from_file")
 

@@ -1,6 +1,4 @@
-"""The soaker: real processes on this machine's CPUs. How accurate it is depends on what else runs
-here: tools/bench/meters.py measures that.
-"""
+"""The soaker: real processes on this machine's CPUs. tools/bench/meters.py measures its accuracy."""
 
 from __future__ import annotations
 

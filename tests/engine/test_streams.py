@@ -39,9 +39,7 @@ PINS = pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinn
 
 
 def threads(pid: int) -> list[set[int]]:
-    """The CPUs that each thread of a process may use. One that ends is listed for a while after it
-    was joined: flag PF_EXITING (proc_pid_stat(5), include/linux/sched.h).
-    """
+    """The CPUs of each thread of a process, without those that end: PF_EXITING, linux/sched.h."""
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):

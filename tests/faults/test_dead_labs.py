@@ -49,10 +49,11 @@ def test_it_is_put_back_or_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert int(VM.read_text()) == level, "nobody has undone it"
     (result,) = (tmp_path / "r" / "dead").iterdir()
     assert "vm.stat_interval" in call("restore").stdout
+    assert "snd: a dead campaign has left" in call("check", tmp_path / "d.yaml").stdout
     done = call("restore", result)
     assert VM.read_text() == before
     assert "vm.stat_interval" in done.stdout + done.stderr
     assert done.returncode == (1 if more else 0)
     assert ("put back by hand" in done.stderr) == bool(more)
     assert call("restore", result).returncode == 0
-    assert "may have left" not in call("check", tmp_path / "d.yaml").stdout
+    assert "has left" not in call("check", tmp_path / "d.yaml").stdout

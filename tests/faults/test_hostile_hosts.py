@@ -88,12 +88,14 @@ class Controller:
         text = CAMPAIGN.format(config=config, sender=roles[0], receiver=roles[1])
         (folder / "c.yaml").write_text(text)
         self._errors = folder / "errors"
+        state = {"XDG_STATE_HOME": str(folder.resolve() / "state")}  # what `bad` has left is there
         start = START.format(constants=CONSTANTS, package=str(package))
         argv = [sys.executable, "-c", start, "run", "c.yaml", "--results", "r"]
         with self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                argv, cwd=folder, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-            )
+                argv, cwd=folder, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+                env=os.environ | state,
+            )  # fmt: skip
         self._began = time.monotonic()
 
     def end(self, seconds: float = SECONDS) -> Ended:
@@ -142,7 +144,7 @@ SAYS = {
     "hello and no more": "closed the connection",
     "noise on standard error": "no hello in 3 s.*noise",
     "no answer to a job": "did not answer in time",
-    "a port of no number": "named no data port",
+    "a port of no number": (odd := "counters that are not as it has described them"),
     "no port": "named no data port",
     "the end at go": "closed the connection",
     "edges without end": "did not answer in time",
@@ -155,7 +157,7 @@ SAYS = {
     "a clock that jumps by days in a window": "times span 259200.* s, but its run took",
     "samples that run backwards": "samples run backwards",
     "an empty result": "has no window",
-    "a row that is not there": (odd := "counters that are not as it has described them"),
+    "a row that is not there": odd,
     "a silence in words in a result": odd,
     "a silence of no number in a result": odd,
     "an edge that is none in a result": odd,

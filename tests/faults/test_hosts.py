@@ -102,9 +102,7 @@ def finish(tmp_path: Path, watched: Callable[[Lab], None]) -> Finish:
 def test_hosts_are_one_controllers_and_recover_from_one_that_was_killed(
     pair: Lab, begin: Begin
 ) -> None:
-    """By themselves; where their workers are dead too, by its journal. A second campaign is refused
-    and named the first.
-    """
+    """By themselves; where their workers are dead too, by its journal. A second one is refused."""
     before = state(pair)
     campaign = begin(pair, ONCE + HELD + ENDLESS)
     in_flight(campaign, pair)

@@ -22,7 +22,18 @@ from netbench.base.errors import NetbenchError
 from netbench.base.json_lines import to_line
 from netbench.result import campaign_state
 from netbench.result.campaign_state import CampaignState, state_folder
-from netbench.result.journal import Change, Ended, Entry, MadeSink, Restored, entry_json
+from netbench.result.journal import (
+    Back,
+    Booted,
+    Change,
+    Ended,
+    Entry,
+    Journal,
+    MadeSink,
+    OriginalKernel,
+    Restored,
+    entry_json,
+)
 from netbench.result.store import Store
 from netbench.run import conductor
 from netbench.run.held_settings import BEGUN
@@ -46,9 +57,7 @@ LEFT = "nothing is left to put back\n"
 
 @dataclass(frozen=True)
 class Dead:
-    """A campaign that died with one change left: its undo writes `mended`, and what tampering asks
-    for writes `evil`.
-    """
+    """A campaign that died with one change left, whose undo writes `mended`; tampering: `evil`."""
 
     folder: Path
 
@@ -257,15 +266,13 @@ def test_a_result_that_was_moved_is_one_still(dead: Dead) -> None:
 
 @pytest.mark.parametrize("how", ["--all", "gone", "R"])
 def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
-    dead: Dead, tmp_path: Path, how: str
+    dead: Dead, how: str
 ) -> None:
     identity = dead.state.path.name
     listed = call("restore")
     assert (listed.returncode, listed.stderr, dead.happened("mended")) == (0, "", False)
     assert listed.stdout.startswith(f"{identity} t {dead.folder}\n  here: works on this machine")
     assert f"echo undone >> {dead.place / 'mended'}; : ...\n" in listed.stdout, "which is brief"
-    warned = "earlier campaign of this account may have left hosts changed"
-    assert warned in call("check", dead.state.path / "campaign.yaml").stdout
     if how == "gone":
         shutil.rmtree(dead.folder)
     words = {"--all": "--all", "R": str(dead.folder)}
@@ -273,8 +280,6 @@ def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
     assert (done.returncode, done.stderr, dead.happened("mended")) == (0, "", True)
     again = call("restore")
     assert (again.returncode, again.stdout, again.stderr) == (0, LEFT, "")
-    (tmp_path / "c.yaml").write_text(CAMPAIGN)
-    assert warned not in call("check", tmp_path / "c.yaml").stdout
 
 
 def test_what_a_host_has_undone_is_forgotten_there_though_another_cannot_be_reached(
@@ -294,31 +299,50 @@ def test_what_a_host_has_undone_is_forgotten_there_though_another_cannot_be_reac
         assert undone_by(worker, identity, [BEGUN]) == set()
 
 
-def test_of_two_campaigns_the_newer_one_is_put_back_first(dead: Dead) -> None:
-    """It may have found what the older one had changed."""
-    older = shutil.copytree(dead.state.path, dead.state.path.with_name("older"))
-    journal = older / "journal.jsonl"
-    text = journal.read_text().replace('"target": ["', '"target": ["x')
-    journal.write_text(text.replace('"time":"2', '"time":"9'))
-    refused = dead.run("resume")
-    assert (refused.returncode, "first: `restore older`, or" in refused.stderr) == (2, True)
-    journal.write_text(text.replace('"time":"2', '"time":"1'))
-    refused = call("restore", "older")
-    assert (refused.returncode, f"`restore {dead.state.path.name}`" in refused.stderr) == (2, True)
-    for all_of_them in ((), ("--all",)):
-        told = call("restore", *all_of_them).stdout
-        assert 0 <= told.index(f"{dead.state.path.name} t ") < told.index("older t ")
+@pytest.mark.parametrize("verb", ["run", "check", "transfer", "resume"])
+def test_no_campaign_begins_on_top_of_what_a_dead_one_left(
+    dead: Dead, finished: Path, tmp_path: Path, verb: str
+) -> None:
+    """So their order is no matter. What its helper has undone is not in the way."""
+    identity, file = dead.state.path.name, tmp_path / "c.yaml"
+    file.write_text(CAMPAIGN)
+    other = unfinished(Path(shutil.copytree(finished, tmp_path / "other")), 2)
+    words: dict[str, list[object]] = {"resume": [other], "transfer": ["duration=20ms"]}
+    done = call(verb, *words.get(verb, [file]))
+    said = " ".join((done.stdout + done.stderr).split())
+    left = f"here: a dead campaign has left mended-2 changed; `restore {identity}` puts it back"
+    assert (done.returncode, left in said) == (2, True), said
+    with helper() as worker:
+        for step in ("begin", "2"):
+            worker.operate("undone", (identity, "0"), step)
+        assert call(verb, *words.get(verb, [file])).returncode == 0
+
+
+def test_what_a_dead_campaign_has_booted_is_not_measured(dead: Dead, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(CAMPAIGN)
+    journal, boot = Journal(dead.state.journal), own_boot_id()
+    for entry in (Restored((2,), "here"), OriginalKernel("x", "1", "6.1", "quiet")):
+        journal.write(entry)
+    assert call("check", file).returncode == 0
+    journal.write(Booted(1, "x", boot, "6.2"))
+    assert "here: a dead campaign has left it on another kernel, 6.2;" in call("check", file).stdout
+    journal.write(Back("x", boot))
+    assert call("check", file).returncode == 0
 
 
 def test_a_state_that_cannot_be_read_keeps_no_other_from_being_put_back(
     dead: Dead, tmp_path: Path
 ) -> None:
     bad = campaign_state.begin(dict.fromkeys(("campaign.yaml", "plan.json"), b""), tmp_path / "no")
+    bad.journal.write_text('{"kind": "of a later version"}\n')
     bad.path.chmod(0o777)
     (bad.path.parent / "gone").symlink_to("nowhere")
     listed = call("restore").stdout
     assert dead.state.path.name in listed
     assert f"{bad.path.name} cannot be read: " in listed
+    said = " ".join(call("check", dead.state.path / "campaign.yaml").stdout.split())
+    assert f"warning: what the campaign {bad.path.name} has left changed is not known: " in said
     done = call("restore", "--all")
     assert (done.returncode, dead.happened("mended")) == (1, True)
     assert "is a place that others may" in done.stderr

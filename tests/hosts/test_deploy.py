@@ -1,6 +1,4 @@
-"""The worker on hosts over SSH: where it is kept, what it takes, and that it leaves. Real sshd,
-real mounts, real sudo.
-"""
+"""The worker on hosts: where it is kept, what it takes, that it leaves. Real sshd, mounts, sudo."""
 
 from __future__ import annotations
 

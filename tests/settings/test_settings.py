@@ -334,7 +334,8 @@ class Driver:
     """A worker on a device that loses TSO with a large MTU: none can be had here."""
 
     def __init__(self) -> None:
-        self.hello, self.mtu, self.tso = type("", (), {"network": 0}), "1500", "on"
+        hello = type("", (), {"network": 0, "machine": ""})
+        self.hello, self.mtu, self.tso = hello, "1500", "on"
         self.held: list[tuple[int, str, str]] = []
 
     def operate(
@@ -464,8 +465,11 @@ def test_a_campaign_reads_back_every_cell_and_leaves_no_trace(
     assert ways == ["sent", "received"], told
 
 
-def test_an_undo_that_fails_ends_the_campaign_and_says_what_is_left(tmp_path: Path) -> None:
+def test_an_undo_that_fails_ends_the_campaign_and_says_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its records and its end are kept; what is left is known to `restore`."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # none begins on top of it
     folder = tmp_path / "at"
     folder.mkdir()
     odd = {

@@ -1,6 +1,4 @@
-"""Rings of lab hosts of which one has a link of a lower rate and one no TSO, both made behind the
-campaign's back.
-"""
+"""Rings of lab hosts: one has a link of a lower rate, one no TSO, behind the campaign's back."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ class Faults:
 
 
 def chosen(lab: Lab, seed: int) -> Faults:
-    """Two hosts that are no neighbours in the ring: the pair between neighbours would have two
-    faults, of which one hides the other.
-    """
+    """Two hosts that are no neighbours, whose pair would have two faults: one hides the other."""
     names = list(lab.hosts)
     rng = random.Random(seed)
     capped = rng.randrange(len(names))

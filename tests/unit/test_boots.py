@@ -34,9 +34,8 @@ from netbench.kernels.built import pinned, with_built_kernels
 from netbench.model import BootSpec, Campaign, Host, Kernel, Pair, Repeat, build_name
 from netbench.plan.plan import BOOT_SECONDS, Boot, Plan, Verify
 from netbench.plan.plan_json import plan_json
-from netbench.result import campaign_state
 from netbench.result.files import HostEntry
-from netbench.result.journal import Back, BootBegun, Booted, Change, Journal, OriginalKernel
+from netbench.result.journal import Back, BootBegun, Booted, Journal, OriginalKernel
 from netbench.run.conductor import Conductor
 from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
@@ -408,22 +407,6 @@ def test_the_original_kernel_is_read_anew_after_a_restore(tmp_path: Path) -> Non
     lab.boots.bring_up("b", lambda number: "")
     assert lab.release_of("h") == "6.12"
     assert (lab.anew().back(), lab.release_of("h")) == (["h: back on 6.1"], "6.1")
-
-
-def test_what_a_dead_campaign_has_booted_is_not_booted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    lab = Simulated(tmp_path, UP)
-    monkeypatch.setattr("netbench.kernels.boot.command.Command.why_not", lambda *_: "")
-    assert lab.boots.why_not() == {}
-    dead = campaign_state.begin(dict.fromkeys(("campaign.yaml", "plan.json"), b""), tmp_path / "r")
-    for entry in (OriginalKernel("x", "1", "6.1", "quiet"), Booted(1, "x", "boot0", "6.2")):
-        Journal(dead.journal).write(entry)
-    assert f"`restore {dead.path.name}`" in lab.boots.why_not()["h"]
-    Journal(dead.journal).write(Back("x", "boot0"))
-    Journal(dead.journal).write(Change(1, "y", "b", "mtu", "link", ("eth0", "mtu"), "1", "2"))
-    assert lab.boots.why_not() == {}
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,19 @@ entries: st.SearchStrategy[Entry] = st.one_of(
 )
 EXAMPLES: dict[str, Entry] = {
     "change": Change(
-        7, "snd", "b1", "tso", "features", ("eth0",), "off", "on", ("u",), ("l", "m"), "2 eth0", 5
+        7,
+        "snd",
+        "b1",
+        "tso",
+        "features",
+        ("eth0",),
+        "off",
+        "on",
+        ("u",),
+        ("l", "m"),
+        "2 eth0",
+        5,
+        "m",
     ),
     "restored": Restored((7, 8), "snd"),
     "left_changed": LeftChanged("snd", {"net.ipv4.tcp_dsack": ("1", "0")}),
@@ -248,8 +260,9 @@ transfer: {duration: 20ms}
 """,
     "r.yaml",
 )
-CHANGE = Change(1, "rcv", "b", "mtu", "link", ("eth0", "mtu"), "9000", "1500\n")
-COMMAND = Change(1, "rcv", "b", "mine", "exec", ("x",), "", "was\n", ("un", "do it"), ("cat", "f"))
+CHANGE = Change(1, "rcv", "b", "mtu", "link", ("eth0", "mtu"), "9000", "1500\n", network=7)
+UNDO = ("un", "do it"), ("cat", "f")
+COMMAND = Change(1, "rcv", "b", "mine", "exec", ("x",), "", "was\n", *UNDO, "", 7, "m")
 ORIGINAL = OriginalKernel("snd", "b", "6.1", "quiet")
 LINK = ModulesShown("rcv", "/lib/modules/a b", False)
 MODULES = ModulesShown("rcv", "/lib/modules/6.12", True)
@@ -257,20 +270,23 @@ BOOTS_BACK = "boots back to 6.1, where it is not running: runs `/opt/boot 'a wor
 CONNECTS = "rcv: connects to rcv by ./config"
 
 
-def test_a_program_is_of_the_kernel_of_its_network_and_of_files() -> None:
-    changes = CHANGE, COMMAND, replace(CHANGE, op="file", target=("/proc/sys/vm/swappiness",))
-    scopes = {("b", 7)}, {("b", 7), ("b", 0), ("rcv", 0)}, {("b", 0)}
-    assert [replace(each, network=7).scopes for each in changes] == [*scopes]
-
-
-def test_what_lies_below_another_campaigns_change_waits_for_it_alone() -> None:
-    journal = Journal()
-    journal.below = {("b", 0): "later"}
-    for change in (CHANGE, replace(CHANGE, number=2, network=7)):
-        journal.write(change)
-    assert journal.here("rcv", "b", is_local=False) == ([], ["rcv: later"])
-    journal.below = {("b", 1): "later"}
-    assert len(journal.here("rcv", "b", is_local=False)[0]) == 2
+@pytest.mark.parametrize(
+    ("change", "on"),
+    [
+        (CHANGE, "network"),
+        (replace(CHANGE, network=0), "network other"),  # of an older version
+        (replace(CHANGE, op="file", target=("/proc/sys/net/ipv4/tcp_sack",)), "network"),
+        (replace(CHANGE, op="file", target=("/proc/sys/vm/swappiness",)), "network other"),
+        (replace(CHANGE, op="neighbours", target=("only", "file:0 /proc/sys/vm")), "network other"),
+        (replace(CHANGE, op="neighbours", target=("only", "link:2 eth0")), "network"),
+        (COMMAND, "network other boot"),
+        (replace(COMMAND, of_machine=""), "network other"),
+    ],
+)
+def test_where_a_change_may_be_seen(change: Change, on: str) -> None:
+    places = {"network": ("b", 7, "m"), "other": ("b", 8, "m"), "boot": ("c", 7, "m")}
+    assert [name for name, place in places.items() if change.is_on(*place)] == on.split()
+    assert not change.is_on("c", 7, "")
 
 
 @pytest.mark.parametrize(

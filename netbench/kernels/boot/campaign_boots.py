@@ -15,9 +15,8 @@ from netbench.kernels.boot.booting_host import BootingHost
 from netbench.kernels.boot.state import State
 from netbench.model import Campaign, Kernel
 from netbench.plan.plan import Boot
-from netbench.result import campaign_state
 from netbench.result.files import HostEntry, Hosts
-from netbench.result.journal import BootBegun, Booted, Journal
+from netbench.result.journal import BootBegun, Journal
 from netbench.run.finding import Finding
 from netbench.run.host_facts import own_boot_id
 from netbench.run.worker_pool import AT_ONCE, WorkerPool
@@ -63,13 +62,6 @@ class Boots:
         """Why hosts cannot be booted, by host. Errors: HostError."""
         reasons: dict[str, str] = {}
         host_of: dict[str, str] = {}  # by boot id
-        dead = {
-            booted.boot_id: state.path.name
-            for state in campaign_state.unfinished()
-            for journal in (Journal(state.journal),)
-            for booted in journal.all(Booted)
-            if booted.host in journal.original_kernels()  # it is not back
-        }
         for host in self._hosts:
             if host.host.local:
                 reasons[host.name] = (
@@ -87,11 +79,6 @@ class Boots:
             elif mate != host.name:
                 reasons[host.name] = (
                     f"it shares a kernel with {mate}; name hosts with kernels of their own"
-                )
-            elif boot_id in dead:
-                reasons[host.name] = (
-                    "a campaign that died has booted the kernel that it runs; boot it back first:"
-                    f" `restore {dead[boot_id]}`"
                 )
             elif why := host.method.why_not(host.machine, self._builds):
                 reasons[host.name] = why

@@ -108,9 +108,7 @@ def test_across_boots_the_boot_is_the_unit() -> None:
 
 
 def test_within_shared_boots_differences_are_of_blocks_and_count_as_their_mean() -> None:
-    """Three boots that both levels share; one block lacks a level, so that means of each level
-    would not be of the same blocks.
-    """
+    """Three boots that both levels share; one block lacks a level."""
     rng = np.random.default_rng(4)
     block = rng.normal(0, 0.3, 9)
     old, new = np.exp(block + rng.normal(0, 0.01, 9)), np.exp(block + rng.normal(0.05, 0.01, 9))
@@ -233,7 +231,7 @@ def test_what_cannot_be_compared_says_why(
 
 
 def test_what_a_whole_context_lacks_is_told_where_it_could_have_it(tmp_path: Path) -> None:
-    """And where all of its runs failed; not that bulk has no latency."""
+    """And where all of its runs failed, or none was made; not that bulk has no latency."""
 
     def lacking(record: Record) -> Record:
         return failed(record, "failed", "gone") if record["pair"] == "c>d" else record
@@ -242,12 +240,16 @@ def test_what_a_whole_context_lacks_is_told_where_it_could_have_it(tmp_path: Pat
     result = load(synth.write(tmp_path / "r"))
     found = in_result(result, "throughput", "send", "readwrite", everywhere=True)
     assert sum(c.why.endswith("here; 8 runs failed") for c in found) == 2 == len(found) / 2
+    of_one = replace(synth, edit=lambda record: record if record["pair"] == "a>b" else None)
+    made = load(of_one.write(tmp_path / "of one"))
+    found = in_result(made, "throughput", "send", "readwrite", everywhere=True)
+    assert sum("no run of" in c.why for c in found if c.pair == "c>d") == 2 == len(found) / 2
     planned = [cell.factors for cell in result.cells]
     for metric, mean in (("p99", "latency"), ("service_p99", "service_latency")):
         runs = result.ok.assign(**{mean: math.nan, metric: math.nan})
         runs.loc[runs["pin"] == "none", mean] = 1.0
         asked = {"metric": metric, "factors": result.swept, "repeat": result.repeat}
-        found = for_factor(runs, "send", "readwrite", planned=planned, **asked, everywhere=True)
+        found = for_factor(runs, "send", "readwrite", planned=planned, **asked, everywhere=["a>b"])
         assert {(c.pair, c.context["pin"]) for c in found} == {("a>b", "none")}
 
 

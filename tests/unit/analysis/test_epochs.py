@@ -1,6 +1,4 @@
-"""Which runs are pooled where kernels are swept: boots of one kernel must agree in everything,
-kernels need not.
-"""
+"""Which runs are pooled where kernels are swept: boots of one must agree, kernels need not."""
 
 from __future__ import annotations
 

@@ -30,9 +30,7 @@ Numbers = npt.NDArray[np.float64]
 def compare(
     old: Numbers, new: Numbers, failed: dict[str, list[int]], margin: float | None = None
 ) -> Comparison:
-    """One comparison of two levels over blocks; failed: blocks by level, of which values are not
-    looked at.
-    """
+    """One comparison of two levels over blocks; failed: by level, blocks without a value."""
     blocks = np.arange(len(old))
     frames = {"ok": [], "failed": []}
     for level, values in (("old", old), ("new", new)):

@@ -263,6 +263,9 @@ def test_levels_that_would_melt_into_one_are_refused(
     (result / "plan.json").write_text(json.dumps(plan))
     with pytest.raises(StoreError, match="would have the same stand-in"):
         redacted(result, tmp_path / "copies")
+    captures = {"captures": {"dtn01_time": 12, "host1_time": 99}}
+    with pytest.raises(StoreError, match=r"names of captures, .*would have the same stand-in"):
+        Redaction({"hosts": {"dtn01": {}}}).value(captures)
 
 
 def test_facts_that_are_damaged_are_hidden_too(result: Path, tmp_path: Path) -> None:
