@@ -61,9 +61,7 @@ def mount(*words: str | Path) -> None:
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cell is given up after its first failure, of which these tests look at the first alone: each
-    takes a second in which the other side may say why.
-    """
+    """A cell is given up after its first failure: each takes a second."""
     monkeypatch.setattr(ledger, "FAILURES_IN_A_ROW", 1)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from netbench import api, campaign
-from netbench.base.errors import NetbenchError
+from netbench.base.errors import NetbenchError, RequestError
 from netbench.base.json_lines import to_line
 from netbench.result import campaign_state
 from netbench.result.campaign_state import CampaignState, state_folder
@@ -316,6 +316,14 @@ def test_no_campaign_begins_on_top_of_what_a_dead_one_left(
         for step in ("begin", "2"):
             worker.operate("undone", (identity, "0"), step)
         assert call(verb, *words.get(verb, [file])).returncode == 0
+
+
+def test_one_that_dies_after_the_look_is_seen_once_hosts_are_locked(
+    dead: Dead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conductor, "check", lambda *_: [])
+    with pytest.raises(RequestError, match="a dead campaign has left mended-2 changed"):
+        conductor.start(campaign.parse(CAMPAIGN, "t.yaml"), tmp_path / "r")
 
 
 def test_what_a_dead_campaign_has_booted_is_not_measured(dead: Dead, tmp_path: Path) -> None:

@@ -49,9 +49,7 @@ def why_not() -> str:
 def guests_lab(
     name: str, hosts: Sequence[str], kernels: Sequence[str], disk: bool = False
 ) -> Iterator[Lab]:
-    """A lab of guests on the first of Debian's kernels, gone afterwards; where it cannot be had the
-    test is skipped, and says why.
-    """
+    """A lab of guests on the first of Debian's kernels, gone afterwards; else a skip, and why."""
     if why := why_not():
         pytest.skip(why)
     try:

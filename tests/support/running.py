@@ -108,9 +108,7 @@ def waits_for_pipe(pid: int) -> bool:
 def wait_for(
     condition: Callable[[], bool], alive: Callable[[], bool] = lambda: True, seconds: float = 60
 ) -> None:
-    """Until a condition holds, while what should bring it about lives. No event tells either: it is
-    looked for.
-    """
+    """Until a condition holds, while what should bring it about lives: it is looked for."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert alive(), "it ended before"

@@ -128,9 +128,7 @@ class Synth:
         return round_ % self.builds + 1 if self.builds > 1 else 0
 
     def records(self) -> Iterator[Record]:
-        """All records in order of execution: boot by boot, and per block every cell of that kernel
-        and every pair, shuffled.
-        """
+        """All records as executed: boot by boot, and per block cells and pairs, shuffled."""
         rng = np.random.default_rng(self.seed)
         count, block, clock = 0, 0, dict.fromkeys(self.hosts(), 81_000)
         apart = np.random.default_rng(self.seed + 2)

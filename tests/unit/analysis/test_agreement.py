@@ -31,9 +31,7 @@ EXACT = 1e-9
 
 
 def samples(levels: int, apart: float = 0.02) -> Iterator[tuple[list[Numbers], float]]:
-    """Data sets: as many values above 0 of each level, over six orders of magnitude, whose blocks
-    have something in common; with a confidence.
-    """
+    """Values above 0 of each level, over six orders of magnitude, whose blocks share something."""
     for seed in range(SETS):
         rng = np.random.default_rng([levels, seed])
         n = int(rng.integers(3, 31))

@@ -129,9 +129,7 @@ def test_one_boot_of_each_kernel_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_boots_alone_are_no_sign_of_dependence(tmp_path: Path) -> None:
-    """Boots far apart are what the interval over boots is for; the same steps within one boot are
-    drift. One boot that is off is no set of outliers.
-    """
+    """Boots far apart are what the interval over boots is for; steps within a boot are drift."""
     result = load(Synth(**ONE, runs=24, boots=3, between=0.2).write(tmp_path / "r"))
     (cell,) = cells_of(result)
     assert (cell.signs, cell.status) == ((), "max")

@@ -72,6 +72,8 @@ def test_the_interval_is_students_with_the_spread_of_earlier_results(tmp_path: P
         asks = {"min": least, "max": least}
         few = campaign(tmp_path / f"few{runs}", 1.2, 2, runs=runs, repeat=asks)
         assert against(a, few, tmp_path / "earlier").unsettled == why
+    two = campaign(tmp_path / "two", 1.2, 2, runs=2, repeat={"min": 2, "max": 30})
+    assert against(a, two, tmp_path / "earlier").freedom < 3, "its two runs say less than they"
     assert against(a, b, tmp_path / "earlier", margin=0.2).verdict == "equivalent"
 
 
@@ -184,7 +186,7 @@ def drawn(campaigns: int, runs: int, sd: float, within: float) -> tuple[np.ndarr
 
 @pytest.mark.parametrize("sd", [0.0, 0.01, 0.02])
 @pytest.mark.parametrize("earlier", [2, 5, 8])
-@pytest.mark.parametrize("runs", [(10, 10), (5, 20), (20, 5)])
+@pytest.mark.parametrize("runs", [(10, 10), (5, 20), (20, 5), (3, 30)])
 def test_nothing_is_found_where_nothing_was_changed(
     sd: float, earlier: int, runs: tuple[int, int]
 ) -> None:
@@ -194,7 +196,8 @@ def test_nothing_is_found_where_nothing_was_changed(
     own = variances.sum(axis=-1)
     freedom = own**2 / (variances**2 / (runs[0] - 1)).sum(axis=-1)
     d = both[:, 1] - both[:, 0]
-    half = scipy.stats.t.ppf(0.975, earlier - 1) * np.sqrt(spread(history, within, own))
+    least = np.minimum(earlier - 1, freedom)
+    half = scipy.stats.t.ppf(0.975, least) * np.sqrt(spread(history, within, own))
     assert (np.abs(d) > half).mean() <= 0.055
     assert (d + half < math.log(0.98)).mean() <= 0.0275  # a gate of -2%
     alone = scipy.stats.t.ppf(0.975, freedom) * np.sqrt(own)
