@@ -238,7 +238,7 @@ def restore(result: Path) -> list[str]:
     if dead.lab is None:
         return restore(state, dead)
     done = [f"removed {line}" for line in lab.reap()]
-    done += restore_here(state, dead) if dead.lab.kind == "netns" else []
+    done += restore_here(state, dead)
     if done:
         return done
     up = ", ".join(dict.fromkeys(row["lab"] for row in lab.status()))

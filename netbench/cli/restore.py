@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 from netbench import api
-from netbench.base.errors import EngineError, HostBusy, HostError, NetbenchError, RequestError
+from netbench.base.errors import HostError, NetbenchError, RequestError
 from netbench.cli.output import say
 from netbench.cli.verb import add_result
 from netbench.result import campaign_state
@@ -19,12 +19,7 @@ def run(options: argparse.Namespace) -> int:
     if options.result:
         if options.all:
             raise RequestError("restore: --all is of all campaigns; leave the result out")
-        try:
-            say("\n".join(api.restore(options.result)) or "nothing is left to put back")
-        except HostBusy:
-            raise
-        except (HostError, EngineError) as error:
-            raise HostError(f"{error}\n{_forgotten()}") from error
+        say("\n".join(api.restore(options.result)) or "nothing is left to put back")
         return 0
     left, failed = api.left_changed(), []
     for identity, (about, *lines) in left.items():
@@ -36,17 +31,14 @@ def run(options: argparse.Namespace) -> int:
             except (NetbenchError, OSError) as error:  # the others can still be put back
                 failed.append(str(error))
     if failed:
-        raise HostError("\n".join([*failed, _forgotten()]))
+        folder = campaign_state.state_folder() / "campaigns" / "ID"
+        end = f"a campaign whose hosts are no more is forgotten by removing {folder}"
+        raise HostError("\n".join([*failed, end]))
     if not left:
         say("nothing is left to put back")
     elif not options.all:
         say("`restore ID` puts back what one campaign left changed, `restore --all` all of it")
     return 0
-
-
-def _forgotten() -> str:
-    folder = campaign_state.state_folder() / "campaigns" / "ID"
-    return f"a campaign whose hosts are no more is forgotten by removing {folder}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

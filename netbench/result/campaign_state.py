@@ -85,9 +85,12 @@ class CampaignState:
         self._lock = None
 
     def mark_left(self) -> None:
-        """Note that its campaign has ended, and left something changed."""
-        with suppress(OSError):  # what dead campaigns left is looked for by their journals, too
-            (self.path / LEFT).touch(0o600)
+        """Note that its campaign ends, and leaves something changed."""
+        try:
+            write_new(self.path / LEFT, b"", forced=True)
+            force_names(self.path)
+        except OSError as error:
+            raise StoreError(f"cannot write {self.path / LEFT}: {error.strerror}") from error
 
     def forget(self) -> None:
         """Remove it: nothing is left to be done for its campaign."""
@@ -152,9 +155,9 @@ def folders(before: float = math.inf) -> list[Path]:
     return [folder for folder in sorted(old, key=begun.__getitem__) if _is_whole(folder)]
 
 
-def unfinished() -> Iterator[tuple[str, Journal | str]]:
-    """Campaigns of this account that nobody is at, with changes of which nobody knows that they are
-    undone: each ID and its journal, or why it cannot be read.
+def unfinished() -> Iterator[tuple[str, CampaignState | str]]:
+    """Campaigns of this account with changes of which nobody knows that they are undone: the ID,
+    and the state, or why it cannot be read.
     """
     for folder in folders():
         path = folder / "journal.jsonl"
@@ -162,9 +165,8 @@ def unfinished() -> Iterator[tuple[str, Journal | str]]:
             with path.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - len(_DONE)))
                 done = file.read() == _DONE and not (folder / LEFT).exists()
-            if not done and not is_locked(path) and (journal := Journal(path)).left():
-                CampaignState(folder)  # refused where others may write it
-                yield folder.name, journal
+            if not done and Journal(path).left():
+                yield folder.name, CampaignState(folder)
         except FileNotFoundError:  # another process forgets it
             continue
         except (StoreError, OSError) as error:

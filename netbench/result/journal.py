@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,11 +32,18 @@ from netbench.result.codec import Integer, JsonObject, TextPair
 
 Why = Literal["done", "limit", "interrupted", "lost"]
 
+_SHARED = re.compile(
+    "/proc/sys/net/(core/(?!somaxconn)|ipv4/(tcp_mem|udp_mem|tcp_max_orphans|inet_peer_))"
+)
+"""What is of all namespaces and can be set in the first one alone, up to Linux 6.18."""
+_ANYWHERE = ("exec", "mount", "export")
+AWAY = "put it back there; where that is gone, `restore --all` says how to forget it"
 _NUMBER = "the change's number, from 1"
 _BOOT = "the boot's number, from 1"
 _HOST = "the host's name in the campaign"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _RELEASE = "the kernel's release, as `uname -r` prints it"
+_MACHINE = "which machine the host is, as `machine` tells it"
 
 
 class Entry(JsonObject):
@@ -63,9 +71,7 @@ class Change(Entry):
     ] = ()
     interface: Annotated[str, "of an interface: its index and name"] = ""
     network: Annotated[Integer, "the host's network namespace: its cookie, or its inode"] = 0
-    of_machine: Annotated[str, "which machine the host is, as `machine` says of the controller"] = (
-        ""
-    )
+    of_machine: Annotated[str, _MACHINE] = ""
 
     @property
     def is_kernels(self) -> bool:
@@ -79,7 +85,8 @@ class Change(Entry):
         """
         if self.boot_id != boot_id:
             return self.op == "exec" and self.of_machine == machine != ""
-        return self.op == "exec" or self.is_kernels or self.network in (0, network)
+        of_any = self.op in _ANYWHERE or self.is_kernels or bool(_SHARED.match(self.target[0]))
+        return of_any or self.network in (0, network)
 
     def __str__(self) -> str:
         if self.op == "neighbours":
@@ -138,6 +145,7 @@ class OriginalKernel(Entry):
     boot_id: Annotated[str, _BOOT_ID]
     release: Annotated[str, _RELEASE]
     command_line: Annotated[str, "/proc/cmdline"]
+    of_machine: Annotated[str, _MACHINE] = ""
 
 
 @dataclass(frozen=True)
@@ -221,7 +229,7 @@ class _Head:
 def own_machine() -> str:
     """Which machine this is, without telling its id (machine-id(5) asks for that)."""
     with suppress(OSError):
-        if identity := Path("/etc/machine-id").read_text().strip():
+        if identity := Path("/etc/machine-id").read_text(errors="replace").strip():
             return machine_of(identity)
     return os.uname().nodename
 
@@ -350,13 +358,13 @@ class Journal:
             where = ""
             if change.boot_id != boot_id and head.machine not in ("", own_machine()):
                 where = f"on the machine {head.machine}"
-            if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
+            bound = change.boot_id == boot_id and not change.is_kernels
+            if bound and is_local and head.netns not in (0, own_netns()):
                 where = f"in the network namespace {head.netns}"
-            is_there = change.is_kernels or change.network in (0, network)
-            if change.boot_id == boot_id and network and not is_there:
+            if bound and network and change.network not in (0, network):
                 where = "in a network namespace that may have gone"
             if where:
-                elsewhere.append(f"{host}: {change} was changed {where}: put it back there")
+                elsewhere.append(f"{host}: {change} was changed {where}: {AWAY}")
             else:
                 changes.append(change)
         return changes, elsewhere

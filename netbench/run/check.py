@@ -1,6 +1,4 @@
-"""What `check` finds: whether a campaign can run here, and what will make its numbers noisy.
-Changes no setting.
-"""
+"""What `check` finds: whether a campaign can run, and what is noisy. Changes no setting."""
 
 from __future__ import annotations
 
@@ -41,11 +39,10 @@ def check(
     sinks: MadeSinks | None = None,
     look: float = 0.0,
     alone: bool = False,
-    own: str = "",
 ) -> list[Finding]:
     """Everything that can be said before a run, errors first. `sinks`: files that this campaign
     made itself; `look`: seconds in which to see what else uses the hosts; `alone`: no campaign
-    follows; `own`: the campaign's identity, where it has begun.
+    follows.
 
     Errors: those of reaching a host.
     """
@@ -55,7 +52,7 @@ def check(
     findings = [
         *(Finding("warning", "", what) for what in campaign.warnings),
         *_hosts(campaign, pool, entries),
-        *left_over(pool, campaign.roles, own),
+        *left_over(pool, campaign.roles),
         *dict.fromkeys(_units(campaign, pool, sinks)),
         *check_root(campaign, pool),
         *_settings(campaign, pool),

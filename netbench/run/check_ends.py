@@ -1,6 +1,4 @@
-"""What the engines of both ends say against a cell before it is run: they are asked, and do
-nothing.
-"""
+"""What the engines of both ends say against a cell before it is run: they are asked alone."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ ENABLING = ("sysctl.", "sysfs.", "nfs")  # settings that can bring files and con
 def check_ends(
     campaign: Campaign, unit: Unit, sender: Worker, receiver: Worker, sinks: MadeSinks | None
 ) -> Iterator[Finding]:
-    """Findings about what either end refuses. `sinks`: files that the campaign made itself. Errors:
-    those of losing a worker.
-    """
+    """What either end refuses. `sinks`: files of the campaign. Errors: of losing a worker."""
     transfer = _as_asked(unit.cell.transfer)
     name = (transfer.congestion or "").removesuffix(OR_DEFAULT)
     files = sinks.on(receiver) if sinks else {}

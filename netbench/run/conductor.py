@@ -1,6 +1,4 @@
-"""The conductor: one loop over the steps of a plan, one record a run, until every cell is
-closed.
-"""
+"""The conductor: one loop over a plan's steps, one record a run, until every cell is closed."""
 
 from __future__ import annotations
 
@@ -133,8 +131,7 @@ def resume(
         with WorkerPool(there, channels) as pool:
             if boots := boots_of(there, pool, store.journal, partial(_say, store, progress)):
                 boots.finish_boots()
-            sinks = MadeSinks(store.journal)
-            refuse_errors(check(there, pool, sinks, own=store.identity), progress)
+            refuse_errors(check(there, pool, MadeSinks(store.journal)), progress)
             known = {host: entries[-1].boot_id for host, entries in store.stored_facts().items()}
             plan = replace(plan, boot_ids={**known, **pool.boot_ids()})
             return Conductor(store, plan, pool, progress, there=there).conduct()
@@ -410,9 +407,9 @@ class Conductor:
         return f"not everything was put back: {'; '.join(errors)}{again}"
 
     def _end(self, why: Why, reason: str) -> Conclusion:
-        self._store.journal.write(Ended(why))
         if self._store.state and self._store.journal.left():
             self._store.state.mark_left()
+        self._store.journal.write(Ended(why))
         ledger = self._recorder.ledger
         self._store.note(f"{why} after {ledger.runs} runs" + (f": {reason}" if reason else ""))
         return Conclusion(self._store.path, why, ledger.failed, reason)

@@ -14,15 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from netbench.base.errors import (
-    EngineError,
-    HostBusy,
-    Lost,
-    PlaceError,
-    RequestError,
-    SettingRefused,
-    WorkerLost,
-)
+from netbench.base.errors import EngineError, HostBusy, Lost, PlaceError, SettingRefused, WorkerLost
 from netbench.base.names import AS_IS
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, SettingLevel
@@ -125,13 +117,9 @@ class HeldSettings:
 
     def claim(self) -> None:
         """Lock every host, and put back what an earlier worker of this campaign left. Errors:
-        HostBusy; EngineError; Lost; RequestError where another one has left something since.
+        HostBusy, also where another one has left something since; EngineError; Lost.
         """
         boots = {host: self._pool.holder(host).hello.boot_id for host in self._campaign.roles}
-        self._pool.each(self._locks.lock, boots)
-        for finding in left_over(self._pool, boots, self._identity):
-            if finding.level == "error":  # it has died since the hosts were looked at
-                raise RequestError(str(finding))
         self._each_kernel(boots, self._begin_on)
 
     def _each_kernel(self, boots: Mapping[str, str], act: Callable[[Sequence[str]], None]) -> None:
@@ -237,9 +225,7 @@ class HeldSettings:
                 raise SettingRefused(f"{' and '.join(on)}: {what}; give another level")
 
     def _beside(self, unit: Unit, hosts: Sequence[HostSettings]) -> list[HostSettings]:
-        """Other hosts of their kernels. Where pairs run there at the same time, none: what is of a
-        whole kernel is not set then.
-        """
+        """Other hosts of their kernels; none where pairs run there at the same time."""
         if self._campaign.overlap == "kernel":
             return []
         boots = {host.boot_id for host in hosts}
@@ -295,8 +281,12 @@ class HeldSettings:
         """
         workers, left = {host: self._pool.holder(host) for host in hosts}, list[Change]()
         there = {host: There(worker, worker.hello.boot_id) for host, worker in workers.items()}
-        for host, worker in workers.items():
+        for host in workers:
             self._locks.lock(host)
+        for finding in left_over(self._pool, workers, self._identity, self._locks.scopes):
+            if finding.level == "error":  # left since the hosts were looked at, or being restored
+                raise HostBusy(str(finding))
+        for host, worker in workers.items():
             changes, elsewhere = self._left(host, worker)
             self._say_gone(host, worker)
             left += changes

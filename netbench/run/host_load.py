@@ -1,6 +1,4 @@
-"""Whether hosts are quiet and steady enough to measure: what `check` warns of before a campaign.
-Only reads.
-"""
+"""Whether hosts are quiet and steady enough to measure: what `check` warns of. Only reads."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ def _doubt(fact: str, value: str) -> tuple[str, str] | None:
 def warnings(
     campaign: Campaign, pool: WorkerPool, entries: Entries, look: float = 0.0
 ) -> Iterator[Finding]:
-    """Everything noticed. `look`: for how many seconds to watch for noise; 0: not at all. Errors:
-    those of losing a host.
-    """
+    """Everything noticed. `look`: seconds to watch for noise. Errors: of losing a host."""
     yield from _of_hosts(pool, entries)
     if look:
         yield from _noise(campaign, pool, entries, look)

@@ -62,7 +62,7 @@ class HostLocks:
         self.say = say
         self._said: set[tuple[str, str]] = set()
         self._result = result
-        self._scopes = ("host", "kernel") if changes_kernel(campaign) else ("host",)
+        self.scopes = ("host", "kernel") if changes_kernel(campaign) else ("host",)
         self._name = self._new_name()
         self._patience = LOCK_SECONDS * (1 + len(campaign.commands))
         # By host, the worker that locked it, and the name
@@ -74,7 +74,7 @@ class HostLocks:
         before, name = self._locked.get(host, (worker, self._name))
         name = name if before is worker else self._new_name()
         self._locked[host] = worker, name  # as its own, where what follows is interrupted
-        for scope in self._scopes:
+        for scope in self.scopes:
             self._take(worker, scope, name)
         if (mover := self._pool.host_worker(host)) is not worker:
             self._take(mover, "host", name)
@@ -123,9 +123,7 @@ class HostLocks:
 
 
 def result_name(campaign: Campaign, store: Store) -> str:
-    """The holder that other campaigns see on locked hosts: the campaign's name and its folder's,
-    which may have been renamed.
-    """
+    """The holder that others see on locked hosts: the campaign's name and its folder's."""
     return f"{campaign.name[:24]}/{_UNFIT.sub('_', store.path.resolve().name)[:26]}"
 
 

@@ -20,9 +20,7 @@ FETCH_NS = 10**7  # of a run that verifies what is fetched: what counts is read 
 def _common(
     transfer: Transfer, token: bytes, cpus: tuple[int, ...], method: Named | None
 ) -> Options:
-    """What both sides are told; of the options that the campaign writes, those that this side's
-    method declares.
-    """
+    """What both sides are told; of the campaign's options those of this side's method."""
     declared = {"seed", *(option.name for option in (method.options if method else ()))}
     options: Options = {"token": token, "streams": transfer.streams, "warmup": transfer.warmup}
     options |= {"sample": transfer.sample, "direct": int(transfer.direct)}

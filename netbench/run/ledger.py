@@ -254,9 +254,7 @@ class Ledger:
         ) or ("refused" in ends and ends <= {*FINAL})
 
     def is_possible(self, block: int, records: int) -> bool:
-        """Whether the last of so many records can be of that block: without boots, every block
-        leaves a record or more.
-        """
+        """Whether the last of so many records can be of that block, each of which leaves one."""
         return block < (records if self._blocks is None else self._blocks)
 
     @property

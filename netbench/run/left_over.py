@@ -4,44 +4,74 @@ campaign finds on a host is the host's own, and the order in which two are put b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 
-from netbench.engine.worker import Worker
+from netbench.base.errors import EngineError, Lost, StoreError
+from netbench.base.locked import is_locked
 from netbench.result import campaign_state
-from netbench.result.journal import Booted, Change, machine_of
+from netbench.result.campaign_state import CampaignState
+from netbench.result.journal import Booted, Change, Journal, Restored, machine_of
 from netbench.run.finding import Finding
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.put_back import undone_by
 
 
-def left_over(pool: WorkerPool, hosts: Collection[str], own: str = "") -> Iterator[Finding]:
+def left_over(
+    pool: WorkerPool, hosts: Collection[str], own: str = "", locked: Collection[str] = ()
+) -> Iterator[Finding]:
     """An error for each of these hosts that another campaign than `own` has left changed, but for
-    what its helper has undone. Errors: those of reaching a host.
+    what its helper has undone. `locked`: what of the hosts is locked for `own`: nobody else is at
+    that, though somebody may be at a campaign that has changed it; and what is undone is journalled
+    as such, since the helper's word goes with the boot. Errors: those of reaching a host.
     """
-    for identity, journal in campaign_state.unfinished():
-        if isinstance(journal, str):
-            what = f"what the campaign {identity} has left changed is not known: {journal}"
+    for identity, state in campaign_state.unfinished():
+        if isinstance(state, str):
+            what = f"what the campaign {identity} has left changed is not known: {state}"
             yield Finding("warning", "", what, "see that it is not measured: `restore` lists it")
-        if isinstance(journal, str) or identity == own:
             continue
+        is_busy = is_locked(state.journal)
+        if identity == own or (is_busy and not locked):
+            continue
+        journal = Journal(state.journal)
         changes, away = journal.left_changes(), journal.original_kernels()
-        booted = {e.boot_id: e.release for e in journal.all(Booted) if e.host in away}
+        booted = {each.boot_id for each in journal.all(Booted) if each.host in away}
+        machines = {each.of_machine for each in away.values()} - {""}
         for host in hosts:
-            worker = pool.holder(host) if pool.has_helper(host) else pool.host_worker(host)
-            if what := _left_on(worker, changes, booted, identity):
+            hello = pool.host_worker(host).hello
+            here = hello.boot_id, hello.network, machine_of(hello.machine)
+            of_host = [change for change in changes if change.is_on(*here)]
+            if is_busy and "kernel" not in locked:  # another namespace's campaign may be at that
+                of_host = [change for change in of_host if change.network == hello.network]
+            left = _not_undone(of_host, pool, host, identity)
+            what = f"{left[0].setting} changed" if left else "another kernel booted"
+            if left or hello.boot_id in booted or here[2] in machines:
                 remedy = f"`restore {identity}` puts it back"
                 yield Finding("error", host, f"a dead campaign has left {what}", remedy)
+            elif of_host and locked:
+                _note_undone(state, of_host)
 
 
-def _left_on(
-    worker: Worker, changes: Sequence[Change], booted: Mapping[str, str], campaign: str
-) -> str:
-    """What of a campaign's changes is left on a worker's host. `booted`: releases by boot id."""
-    hello = worker.hello
-    if hello.boot_id in booted:
-        return f"it on another kernel, {booted[hello.boot_id]}"
-    machine = machine_of(hello.machine)
-    here = [change for change in changes if change.is_on(hello.boot_id, hello.network, machine)]
-    undone = undone_by(worker, campaign, [change.number for change in here])
-    left = [change for change in here if change.number not in undone]
-    return f"{left[-1].setting} changed" if left else ""
+def _not_undone(
+    changes: Sequence[Change], pool: WorkerPool, host: str, campaign: str
+) -> list[Change]:
+    """Of changes of a host those that no helper says to have undone: where sudo started it, root
+    alone can read that.
+    """
+    if not changes:
+        return []
+    try:
+        worker = pool.helper(host)
+    except (Lost, EngineError):
+        worker = pool.host_worker(host)
+    undone = undone_by(worker, campaign, [change.number for change in changes])
+    return [change for change in changes if change.number not in undone]
+
+
+def _note_undone(state: CampaignState, changes: Sequence[Change]) -> None:
+    with suppress(StoreError):  # somebody is at it
+        state.lock(state.result)
+        journal = Journal(state.journal)
+        for change in changes:
+            journal.write(Restored((change.number,), change.host))
+    state.close()

@@ -105,9 +105,7 @@ def process(text: str) -> tuple[int, int]:
 
 @dataclass
 class Reading:
-    """What one host read at a moment: counters by name. `cpu` and `kernel` where it speaks for its
-    kernel.
-    """
+    """What one host read: counters by name; `cpu`, `kernel` where it speaks for its kernel."""
 
     ns: int
     counters: dict[str, int] = field(default_factory=dict)

@@ -51,9 +51,7 @@ FEW = 1000  # degrees of freedom at which Student's t is as good as normal
 
 
 class Burst(NamedTuple):
-    """Runs of one length, one after another: the seconds that each took in all, and what it
-    measured.
-    """
+    """Runs of one length, one after another: the seconds of each in all, and its value."""
 
     length: int
     seconds: float

@@ -1,6 +1,4 @@
-"""The executor of ProfileRun: a transfer during which the helpers of a pair's kernels sample,
-outside the measured runs.
-"""
+"""The executor of ProfileRun: a transfer that helpers sample, outside the measured runs."""
 
 from __future__ import annotations
 

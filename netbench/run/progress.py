@@ -1,6 +1,4 @@
-"""What is told while a campaign runs, always on standard error: plain lines here; netbench/live/
-has the view of a terminal.
-"""
+"""What is told on standard error while a campaign runs: lines here; netbench/live/ has a view."""
 
 from __future__ import annotations
 

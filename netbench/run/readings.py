@@ -68,9 +68,7 @@ def beside(row: Row) -> bool:
 
 
 def edge_lines(side: str, vectors: Iterable[Vector], catalogue: Catalogue) -> Iterator[Line]:
-    """Lines of samples with what `beside` names, one for each edge of the window; the number of an
-    offline CPU is null.
-    """
+    """Lines of samples with what `beside` names, one an edge; of an offline CPU null."""
     lines: dict[int, Line] = {}
     for row, edges in _edges(vectors, "counter", catalogue):
         for edge, vector in edges.items():

@@ -23,9 +23,7 @@ OF_SERVICE = ("p50", "p99", "latency")
 
 
 def check_counts(transfer: Transfer, proof: Proof) -> None:
-    """Each request was answered once, and nobody else's was. Errors: EngineError where both sides
-    did not count the same.
-    """
+    """Each request was answered once. Errors: EngineError where both sides count otherwise."""
     if not transfer.asks:
         return
     asked, answered = (sum(side["transactions"][-1]) for side in (proof.sender, proof.receiver))

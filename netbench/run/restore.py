@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -39,31 +39,35 @@ def restore(
 
 
 def restore_here(state: CampaignState, campaign: Campaign) -> list[str]:
-    """Put back what hosts of a lab that is gone have changed of this machine itself; their network
-    is gone with them. What was done. Errors: as restore; HostError with what programs have set,
-    once: run outside of the lab, those that undo it might change something else.
+    """Put back what hosts of a lab that is gone have changed of this machine itself; all else is
+    gone with them. What was done. Errors: as restore; HostError with what programs have set, once:
+    run outside of the lab, those that undo it might change something else.
     """
     store = Store(state.result, state)
     state.lock(store.path)
+    lines: list[str] = []
     try:
         with suppress(OSError):  # the result may be gone
             store.journal.begin()
-        worker = Worker(open_channel(Host("here")).start_helper(), "here")
-        try:
-            return _put_back_here(store, campaign, worker)
-        finally:
-            worker.close()
+        if changes := _of_machine(campaign, store.journal):
+            worker = Worker(open_channel(Host("here")).start_helper(), "here")
+            try:
+                lines = _put_back_here(store, campaign, worker, changes)
+            finally:
+                worker.close()
+        for change in store.journal.left_changes():
+            store.journal.write(Restored((change.number,), change.host))
+        return lines
     finally:
         store.close()
 
 
-def _put_back_here(store: Store, campaign: Campaign, worker: Worker) -> list[str]:
+def _put_back_here(
+    store: Store, campaign: Campaign, worker: Worker, changes: Sequence[Change]
+) -> list[str]:
     journal, campaign_id = store.journal, store.identity
-    changes = _of_machine(campaign, journal)
     programs = [change for change in changes if change.op == "exec"]
     rest = [change for change in changes if change.op != "exec"]
-    if not changes:
-        return []
     worker.operate("lock", "kernel", result_name(campaign, store))
     there = There(worker, worker.hello.boot_id)
     lines = list(put_back({each.host: there for each in rest}, rest, journal.write, campaign_id))

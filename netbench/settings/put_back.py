@@ -189,7 +189,8 @@ def _put_back(
     now = worker.operate(change.op, source)[0] if source else None
     if now is not None and not _is_as_set(change, now):  # it is not there any more
         if change.boot_id != boot_id:
-            return "gone, the host was booted since"
+            stays = f"{LEFT}, as the host was booted since: it reads {_shown(now)}"
+            return stays if now != change.before else "gone, the host was booted since"
         if below and now != change.before:
             return f"gone with what was below it: it reads {_shown(now)}; look at it"
     elif below and now not in (None, change.before):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from netbench.result import campaign_state
 from tests.support.labs import ON_LABS
 from tests.support.local import call, netbench_argv, out
 from tests.support.running import wait_for
@@ -56,4 +57,5 @@ def test_it_is_put_back_or_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert done.returncode == (1 if more else 0)
     assert ("put back by hand" in done.stderr) == bool(more)
     assert call("restore", result).returncode == 0
+    assert list(campaign_state.unfinished()) == [], "of its namespaces nothing is left"
     assert "has left" not in call("check", tmp_path / "d.yaml").stdout

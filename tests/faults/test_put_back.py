@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from unittest.mock import create_autospec
 
@@ -35,7 +35,12 @@ def helper() -> Iterator[Worker]:
 
 
 @pytest.mark.parametrize(
-    ("reads", "said"), [("changed", "undone by "), ("original", "gone, the host was booted since")]
+    ("reads", "said"),
+    [
+        ("changed", "undone by "),
+        ("original", "gone, the host was booted since"),
+        ("other", "left as it is, as the host was booted since: it reads 'other'"),
+    ],
 )
 def test_after_a_reboot_what_a_program_changed_is_compared_and_undone(
     tmp_path: Path, helper: Worker, reads: str, said: str
@@ -46,10 +51,12 @@ def test_after_a_reboot_what_a_program_changed_is_compared_and_undone(
     did, undo = (("sh", "-c", f"echo {word} > {file}") for word in ("changed", "original"))
     mine = ("mine", "exec", did, "changed", "original\n", undo, ("cat", str(file)))
     change = Change(1, "here", "another boot", *mine)
-    written: list[Restored] = []
-    (line,) = put_back({"here": There(helper, helper.hello.boot_id)}, [change], written.append)
-    assert said in line
-    assert file.read_text() == "original\n"
+    written, lines = list[Restored](), list[str]()
+    there = {"here": There(helper, helper.hello.boot_id)}
+    with pytest.raises(EngineError, match="look at it") if reads == "other" else nullcontext():
+        lines.extend(put_back(there, [change], written.append))
+    assert said in lines[0]
+    assert file.read_text() == ("other\n" if reads == "other" else "original\n")
     assert written == [Restored((1,), "here")]
 
 

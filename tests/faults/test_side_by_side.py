@@ -120,7 +120,7 @@ def test_a_pair_whose_receiver_is_gone_is_given_up_and_the_other_goes_on(
     assert f"`restore {campaign.folder}` puts back what is left changed on d" in said
     found = campaign_state.find(campaign.folder)
     assert found
-    assert found.path.name in dict(campaign_state.unfinished())
+    assert found.path.name in {name for name, *_ in campaign_state.unfinished()}
     records = campaign.records()[len(before) :]
     assert {(r["pair"], r["status"], r["round"]) for r in records} == {("a>b", "ok", 1)}
     ok = [r for r in campaign.records() if r["pair"] == "a>b" and r["status"] == "ok"]

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from netbench import api, campaign
-from netbench.base.errors import NetbenchError, RequestError
+from netbench.base.errors import HostBusy, NetbenchError
 from netbench.base.json_lines import to_line
 from netbench.result import campaign_state
 from netbench.result.campaign_state import CampaignState, state_folder
@@ -33,6 +33,7 @@ from netbench.result.journal import (
     OriginalKernel,
     Restored,
     entry_json,
+    own_machine,
 )
 from netbench.result.store import Store
 from netbench.run import conductor
@@ -316,13 +317,21 @@ def test_no_campaign_begins_on_top_of_what_a_dead_one_left(
         for step in ("begin", "2"):
             worker.operate("undone", (identity, "0"), step)
         assert call(verb, *words.get(verb, [file])).returncode == 0
+    assert Journal(dead.state.journal).left() == (verb == "check"), "the helper's word may go"
 
 
-def test_one_that_dies_after_the_look_is_seen_once_hosts_are_locked(
-    dead: Dead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("how", ["it dies after the look", "it is being restored"])
+def test_once_hosts_are_locked_nobody_is_at_what_is_left_on_them(
+    dead: Dead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    monkeypatch.setattr(conductor, "check", lambda *_: [])
-    with pytest.raises(RequestError, match="a dead campaign has left mended-2 changed"):
+    if how == "it dies after the look":
+        monkeypatch.setattr(conductor, "check", lambda *_: [])
+    else:
+        with helper() as worker:
+            network = worker.hello.network
+        Journal(dead.state.journal).write(replace(dead.change(3, "mended"), network=network))
+        dead.state.lock(dead.folder)
+    with pytest.raises(HostBusy, match=r"a dead campaign has left mended-[23] changed"):
         conductor.start(campaign.parse(CAMPAIGN, "t.yaml"), tmp_path / "r")
 
 
@@ -334,9 +343,12 @@ def test_what_a_dead_campaign_has_booted_is_not_measured(dead: Dead, tmp_path: P
         journal.write(entry)
     assert call("check", file).returncode == 0
     journal.write(Booted(1, "x", boot, "6.2"))
-    assert "here: a dead campaign has left it on another kernel, 6.2;" in call("check", file).stdout
+    left = "here: a dead campaign has left another kernel booted;"
+    assert left in call("check", file).stdout
     journal.write(Back("x", boot))
     assert call("check", file).returncode == 0
+    journal.write(OriginalKernel("x", "1", "6.1", "quiet", own_machine()))  # it is being booted
+    assert left in call("check", file).stdout
 
 
 def test_a_state_that_cannot_be_read_keeps_no_other_from_being_put_back(

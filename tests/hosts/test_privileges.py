@@ -30,7 +30,9 @@ from netbench.hosts import deploy
 from netbench.hosts.host_channel import Process
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
-from netbench.result.journal import Change
+from netbench.result import campaign_state
+from netbench.result.files import CAMPAIGN_FILES
+from netbench.result.journal import Change, Journal
 from netbench.result.profile_files import read_profile_runs
 from netbench.run import conductor
 from netbench.run.check import check
@@ -1018,6 +1020,21 @@ def test_a_campaign_drops_what_tcp_has_learnt_where_it_has_root_anyway(
     assert ("[tcp_metrics]" in report) == bool(why)
     assert not why or "ip tcp_metrics flush" in " ".join(report.split())
     assert NO_SAVE.read_text() == "0\n"
+
+
+def test_what_roots_helper_has_undone_is_known_to_a_campaign_of_movers(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    reached(bed)
+    dead = campaign_state.begin(dict.fromkeys(CAMPAIGN_FILES, b""), tmp_path / "gone")
+    with WorkerPool(parsed(bed)) as pool:
+        helper, written = pool.helper("snd"), Journal(dead.journal)
+        written.write(Change(1, "snd", helper.hello.boot_id, "x", "exec", ("x",), "", ""))
+        assert any("a dead campaign has left x changed" in each for each in findings(parsed(bed)))
+        for step in ("begin", "1"):
+            helper.operate("undone", (dead.path.name, "0"), step)
+    assert not any("a dead campaign" in each for each in findings(parsed(bed, "")))
 
 
 @pytest.mark.slow

@@ -79,9 +79,7 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def requests(self) -> list[str]:
-        """The addresses that were requested since this was last asked, without those that the
-        page's policy had refused.
-        """
+        """The addresses that were requested since this was last asked, but for what was refused."""
         messages = [
             json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")
         ]

@@ -24,9 +24,7 @@ def hook(name: str, folder: Path) -> Path:
 
 
 def objects(factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The object file of each C file of the worker, compiled once for all processes of the tests;
-    not optimised, which takes less time.
-    """
+    """The object file of each C file of the worker, compiled once for all, not optimised."""
     base = factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "objects"
     folder.mkdir(exist_ok=True)

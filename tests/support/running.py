@@ -187,9 +187,7 @@ class Running(Started):
 
 
 def resumed(folder: Path, env: Mapping[str, str] | None = None) -> list[int]:
-    """The runs of a result after `resume` has brought it to its end; with `env` in a process with
-    that environment.
-    """
+    """The runs of a result after `resume` has ended it; with `env` in a process of its own."""
     if env is None:
         done = call("resume", folder)
     else:

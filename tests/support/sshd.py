@@ -1,6 +1,4 @@
-"""A real sshd on 127.0.0.1, in a mount namespace of its own, where accounts, homes and mounts are
-what a test says.
-"""
+"""A real sshd on 127.0.0.1, in a mount namespace of its own: accounts, homes, mounts of a test."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ needs_sshd = pytest.mark.skipif(SSHD is None, reason="needs openssh-server")
 
 
 def sudo_setup(bed: Bed, rule: str, worker: Path | None = None) -> str:
-    """Setup text: a host with these sudoers, a /usr/local of its own, and this worker
-    where sudo starts it.
-    """
+    """Setup text: a host with these sudoers, its own /usr/local, this worker for sudo."""
     if shutil.which("sudo") is None:
         pytest.skip("needs sudo: apt-get install sudo")
     bed.place.mkdir(parents=True, exist_ok=True)

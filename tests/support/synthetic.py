@@ -1,6 +1,4 @@
-"""Synthetic result folders, exact per docs/records.md: known means, spreads and faults, to judge
-analysis and report by.
-"""
+"""Synthetic result folders, exact per docs/records.md, with known means, spreads and faults."""
 
 from __future__ import annotations
 

@@ -60,9 +60,7 @@ def test_kvm_is_asked_for_alone_and_so_is_emulation() -> None:
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
-    """A fake accelerator, since KVM works on few machines of tests: a device that opens, and a QEMU
-    that never boots anything.
-    """
+    """A fake accelerator, as KVM works on few machines: it opens, and QEMU boots nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     device = tmp_path / "kvm"
     device.touch()

@@ -1,6 +1,4 @@
-"""Boots without a host that boots: their plan, names of releases, GRUB's menu, journals. Real
-boots: test_boots_guests.py.
-"""
+"""Boots without a host that boots: plan, releases, GRUB's menu. Real ones: tests/guests."""
 
 from __future__ import annotations
 
@@ -369,6 +367,9 @@ class Simulated:
         campaign = campaign._replace(hosts=self.known, pairs=pairs, kernels=kernels)
         pool = cast(WorkerPool, self)  # of which boots use nothing but what is here
         return Boots(campaign, pool, self.journal, self.said.append)
+
+    def host_worker(self, host: str) -> SimpleNamespace:
+        return SimpleNamespace(hello=SimpleNamespace(machine=""))
 
     def channel(self, host: str) -> Channel:
         return cast(Channel, SimulatedChannel(self.folder / host / "state"))

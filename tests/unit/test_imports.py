@@ -76,9 +76,7 @@ FILES = sorted((ROOT / "netbench").rglob("*.py"))
 
 @cache
 def imports(file: Path) -> frozenset[str]:
-    """Every module that a file imports, wherever in it, with `from x import y` as x.y where that
-    could be a module.
-    """
+    """Every module that a file imports, wherever in it; `from x import y` as x.y, too."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):

@@ -68,7 +68,7 @@ EXAMPLES: dict[str, Entry] = {
     "left_changed": LeftChanged("snd", {"net.ipv4.tcp_dsack": ("1", "0")}),
     "made_sink": MadeSink("/data/out", "rcv", "b", 65024, 131),
     "ended": Ended("limit"),
-    "original_kernel": OriginalKernel("snd", "b0", "6.1", "quiet"),
+    "original_kernel": OriginalKernel("snd", "b0", "6.1", "quiet", "m"),
     "modules_shown": ModulesShown("snd", "/lib/modules/6.12", True),
     "modules_hidden": ModulesHidden("snd", "/lib/modules/6.12"),
     "boot": BootBegun(1, "new", "snd", "6.12", "b0"),
@@ -231,10 +231,11 @@ def test_what_a_controller_elsewhere_changed_is_named_and_not_put_back(
 def test_no_namespace_is_taken_for_one_that_is_gone(tmp_path: Path, op: str, target: str) -> None:
     """But for what is of the whole kernel."""
     change = Change(1, "h", "b", "tso", op, (target,), "on", "off", network=7)
-    (tmp_path / "journal.jsonl").write_bytes(to_line(entry_json(change)))
+    (tmp_path / "journal.jsonl").write_bytes(to_line({**entry_json(change), "netns": 1}))
     journal = Journal(tmp_path / "journal.jsonl")
     told = [bool(journal.here("h", "b", False, network)[1]) for network in (0, 7, 8)]
     assert told == [False, False, op == "features"]
+    assert bool(journal.here("h", "b", True)[1]) == (op == "features")
 
 
 def test_the_machine_is_told_without_its_id() -> None:
@@ -279,6 +280,8 @@ CONNECTS = "rcv: connects to rcv by ./config"
         (replace(CHANGE, op="file", target=("/proc/sys/vm/swappiness",)), "network other"),
         (replace(CHANGE, op="neighbours", target=("only", "file:0 /proc/sys/vm")), "network other"),
         (replace(CHANGE, op="neighbours", target=("only", "link:2 eth0")), "network"),
+        (replace(CHANGE, op="file", target=("/proc/sys/net/core/busy_read",)), "network other"),
+        (replace(CHANGE, op="file", target=("/proc/sys/net/core/somaxconn",)), "network"),
         (COMMAND, "network other boot"),
         (replace(COMMAND, of_machine=""), "network other"),
     ],

@@ -1,6 +1,4 @@
-"""Kernels from files of this machine: packages as dpkg-deb makes them, archives as `make tar-pkg`
-does, images by their header.
-"""
+"""Kernels from files: packages of dpkg-deb, archives of `make tar-pkg`, images by header."""
 
 from __future__ import annotations
 

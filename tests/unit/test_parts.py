@@ -47,9 +47,7 @@ def planned(campaign: Campaign) -> Plan:
 
 
 def played(plan: Plan) -> list[tuple[Any, ...]]:
-    """The runs of a campaign whose values are a function of the unit and the block: each pair has a
-    spread and a drift of its own.
-    """
+    """Runs whose values are a function of unit and block: each pair has a spread and drift."""
     pairs = plan.campaign.pairs
     ledger = Ledger(plan, {}, {pair.name: False for pair in pairs}, ACCOUNTS)
     runs: list[tuple[Any, ...]] = []

@@ -1,6 +1,4 @@
-"""Records, plans and facts: what is written is read back, what is damaged is an error that names it,
-and the examples of docs/records.md are read.
-"""
+"""Records, plans and facts are read back; what is damaged is an error that names it."""
 
 from __future__ import annotations
 

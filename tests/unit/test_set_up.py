@@ -1,6 +1,4 @@
-"""What a new user does first: README.md's lines, and the Makefile behind them. And how long the
-lines of the project are.
-"""
+"""What a new user does first: README.md's lines and the Makefile; and budgets of lines."""
 
 from __future__ import annotations
 

@@ -92,9 +92,7 @@ def test_what_is_refused_says_what_was_expected(
 
 @pytest.mark.parametrize("parse", [parse_size, parse_time, parse_rate, parse_share])
 def test_a_fraction_beyond_any_precision_is_not_rounded(parse: Callable[[str], float]) -> None:
-    """0.99...9 with more digits than Decimal's context is no whole number; thousands of digits are
-    no number at all.
-    """
+    """0.99...9 with more digits than Decimal's is no whole number; thousands are none at all."""
     for word in (
         "0." + "9" * 40 + ("s" if parse is parse_time else "b/s" if parse is parse_rate else ""),
         "9" * 5000,

@@ -27,6 +27,7 @@ from netbench.result.journal import (
     ModulesHidden,
     ModulesShown,
     OriginalKernel,
+    machine_of,
 )
 from netbench.run.host_facts import own_boot_id
 from netbench.run.worker_pool import WorkerPool
@@ -101,9 +102,9 @@ class BootingHost:
         elif not isinstance(self._journal.boot_of(self.name), Back):
             return
         kernel = self.original
-        self._journal.write(
-            OriginalKernel(self.name, kernel.boot_id, kernel.release, kernel.command_line)
-        )
+        words = kernel.boot_id, kernel.release, kernel.command_line
+        machine = machine_of(self._pool.host_worker(self.name).hello.machine)
+        self._journal.write(OriginalKernel(self.name, *words, machine))
 
     def prepare(self, kernel: Kernel | None) -> Target:
         """What it is to boot (None: its original kernel). Errors: BootError; HostError."""

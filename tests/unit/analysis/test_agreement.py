@@ -1,6 +1,4 @@
-"""Intervals, p values and effects of 200 random data sets, against scipy's; slow: against
-R's, which is installed where it is missing.
-"""
+"""Intervals, p values and effects of 200 random data sets, against scipy's; slow: R's."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Cautions: each fault is found, named with its place and remedy; a sound campaign has none; tests
-for series are calibrated.
-"""
+"""Cautions: each fault is found, with place and remedy; a sound campaign has none."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Comparisons: against scipy's paired t test, Holm by hand, verdicts, and sentences with the ratios
-of a post of 2006.
-"""
+"""Comparisons: scipy's paired t test, Holm by hand, verdicts, the ratios of a post of 2006."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Runs that follow each other: what is estimated, and what it widens and flags. How often intervals
-and verdicts hold: test_truth.py.
-"""
+"""Runs that follow each other: what is estimated, widened and flagged. More: test_truth.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Reading a result folder: what a killed controller leaves, what is refused, and that columns are
-the records'.
-"""
+"""Reading a result folder: what a killed controller leaves, what is refused, the columns."""
 
 from __future__ import annotations
 

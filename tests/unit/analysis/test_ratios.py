@@ -1,6 +1,4 @@
-"""Metrics that are counters over time, bytes or other counters: each from its formula, none where a
-counter is missing, and nothing divided by 0.
-"""
+"""Metrics that are counters over others: each from its formula, nothing divided by 0."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Reports of kernels in boots: what was booted, what boots differ by, sides with kernels of their
-own, the label of emulation.
-"""
+"""Reports of kernels in boots: what was booted and differs by boot, the label of emulation."""
 
 from __future__ import annotations
 

@@ -18,9 +18,7 @@ RUNS = len((SAMPLE / "records.jsonl").read_bytes().splitlines())
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The sample, with a page of its own; a newer result whose records are damaged; an older one
-    without a plan that can be read.
-    """
+    """The sample, with a page; a newer result with damaged records; one without a plan."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "results"
     shutil.copytree(SAMPLE, folder / "sample" / SAMPLE.name)

@@ -1,6 +1,4 @@
-"""A campaign sweeps more than it compares: what the other factors do is said too, as `compare
---factor` says it.
-"""
+"""A campaign sweeps more than it compares: what the other factors do is said too."""
 
 from __future__ import annotations
 

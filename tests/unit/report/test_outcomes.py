@@ -1,6 +1,4 @@
-"""Comparisons as KTAP and JUnit: what passes, fails and is skipped, in both, and that the kernel's
-own parser reads it.
-"""
+"""Comparisons as KTAP and JUnit: what passes, fails and is skipped, by the kernel's parser."""
 
 from __future__ import annotations
 

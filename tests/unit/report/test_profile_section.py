@@ -1,6 +1,4 @@
-"""Profiles in the report: Andrew Morton's of February 2001 as he printed them, layers, flame graphs,
-and files that are damaged.
-"""
+"""Profiles in the report: Andrew Morton's of 2001, layers, flame graphs, damaged files."""
 
 from __future__ import annotations
 
