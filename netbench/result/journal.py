@@ -345,7 +345,7 @@ class Journal:
         return bool(changed) or any(map(self.modules_shown, shown))
 
     def here(
-        self, host: str, boot_id: str, is_local: bool, network: int = 0
+        self, host: str, boot_id: str, is_local: bool, network: int = 0, machine: str = ""
     ) -> tuple[list[Change], list[str]]:
         """Changes of a host, as it is now, that are put back from here, the last first; and why not
         the others: those of a controller elsewhere may be of another host of that name.
@@ -356,8 +356,10 @@ class Journal:
         for change in self.outstanding(host):
             head = heads[change.number]
             where = ""
-            if change.boot_id != boot_id and head.machine not in ("", own_machine()):
-                where = f"on the machine {head.machine}"
+            of = change.of_machine if change.of_machine and machine else ""
+            is_other = of != machine if of else head.machine not in ("", own_machine())
+            if change.boot_id != boot_id and is_other:
+                where = f"on the machine {of or head.machine}"
             bound = change.boot_id == boot_id and not change.is_kernels
             if bound and is_local and head.netns not in (0, own_netns()):
                 where = f"in the network namespace {head.netns}"

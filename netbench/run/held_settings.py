@@ -20,7 +20,7 @@ from netbench.engine.worker import Worker
 from netbench.model import Campaign, SettingLevel
 from netbench.plan.plan import Plan, Unit
 from netbench.result.files import HostEntry
-from netbench.result.journal import Change, Journal, LeftChanged
+from netbench.result.journal import Change, Journal, LeftChanged, machine_of
 from netbench.result.record import SIDES, Record, SettingNote, Settings, SideName, Status
 from netbench.run.host_locks import HostLocks
 from netbench.run.left_over import left_over
@@ -452,8 +452,9 @@ class HeldSettings:
             raise all_of(failed)
 
     def _left(self, host: str, worker: Worker) -> tuple[list[Change], list[str]]:
-        is_local = self._campaign.hosts[host].ssh is None
-        return self._journal.here(host, worker.hello.boot_id, is_local, worker.hello.network)
+        is_local, hello = self._campaign.hosts[host].ssh is None, worker.hello
+        machine = machine_of(hello.machine)
+        return self._journal.here(host, hello.boot_id, is_local, hello.network, machine)
 
     def _next_change(self) -> int:
         """The number of the next change: hosts of several pairs change at the same time."""

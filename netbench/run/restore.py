@@ -11,7 +11,7 @@ from netbench.base.errors import HostBusy, HostError, Lost, NetbenchError
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, Host
 from netbench.result.campaign_state import CampaignState
-from netbench.result.journal import Change, Journal, Restored
+from netbench.result.journal import Change, Journal, Restored, machine_of
 from netbench.result.store import Store
 from netbench.run.check import boots_of
 from netbench.run.host_locks import HostLocks, result_name
@@ -159,8 +159,9 @@ def _put_settings_back(
             raise lost[host]
         locks.lock(host)
         worker = pool.helper(host)
-        boot_id, is_local = worker.hello.boot_id, campaign.hosts[host].ssh is None
-        here, elsewhere = journal.here(host, boot_id, is_local, worker.hello.network)
+        hello, is_local = worker.hello, campaign.hosts[host].ssh is None
+        boot_id, machine = hello.boot_id, machine_of(hello.machine)
+        here, elsewhere = journal.here(host, boot_id, is_local, hello.network, machine)
         there[host] = There(worker, boot_id)
         changes.extend(here)
         if elsewhere:

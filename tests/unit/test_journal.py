@@ -223,6 +223,10 @@ def test_what_a_controller_elsewhere_changed_is_named_and_not_put_back(
     journal = Journal(tmp_path / "journal.jsonl")
     changes, lines = journal.here("h", boot, is_local)
     assert (changes, bool(lines)) == ([] if elsewhere else [change], bool(elsewhere))
+    known = Journal(tmp_path / "known.jsonl")
+    (tmp_path / "known.jsonl").write_bytes(to_line({**raw, "of_machine": "m"}))
+    told = [known.here("h", boot, is_local, machine=of)[0] == [] for of in ("m", "another")]
+    assert told == ([False, True] if boot == "later" else [bool(elsewhere)] * 2)
     assert all(elsewhere in line for line in lines)
     assert journal.left()
 
