@@ -157,6 +157,7 @@ class ModulesShown(Entry):
     host: Annotated[str, _HOST]
     place: Annotated[str, "the folder there, named after the release"]
     mounted: Annotated[bool, "whether it is a mount over a folder, else a link"]
+    of_machine: Annotated[str, _MACHINE] = ""
 
 
 @dataclass(frozen=True)
@@ -340,9 +341,7 @@ class Journal:
 
     def left(self) -> bool:
         """Whether a host is not known to be as it was."""
-        shown = {each.host for each in self.all(ModulesShown)}
-        changed = self.original_kernels() or self.left_changes()
-        return bool(changed) or any(map(self.modules_shown, shown))
+        return bool(self.original_kernels() or self.left_changes() or self.modules_shown())
 
     def here(
         self, host: str, boot_id: str, is_local: bool, network: int = 0, machine: str = ""
@@ -400,15 +399,15 @@ class Journal:
                 by_host.pop(entry.host, None)
         return by_host
 
-    def modules_shown(self, host: str) -> list[ModulesShown]:
-        """Modules that are still shown below /lib/modules of a host, or were meant to be."""
-        shown: dict[str, ModulesShown] = {}
+    def modules_shown(self, host: str = "") -> list[ModulesShown]:
+        """Modules that are still shown below /lib/modules of a host, or of any, or meant to be."""
+        shown: dict[tuple[str, str], ModulesShown] = {}
         for entry in self.entries():
-            if isinstance(entry, ModulesShown) and entry.host == host:
-                shown[entry.place] = entry
-            elif isinstance(entry, ModulesHidden) and entry.host == host:
-                shown.pop(entry.place, None)
-        return list(shown.values())
+            if isinstance(entry, ModulesShown):
+                shown[entry.host, entry.place] = entry
+            elif isinstance(entry, ModulesHidden):
+                shown.pop((entry.host, entry.place), None)
+        return [each for each in shown.values() if host in ("", each.host)]
 
     def boot_of(self, host: str) -> BootBegun | Booted | Back | None:
         """The last entry about boots of a host."""

@@ -37,6 +37,7 @@ def left_over(
         changes, away = journal.left_changes(), journal.original_kernels()
         booted = {each.boot_id for each in journal.all(Booted) if each.host in away}
         machines = {each.of_machine for each in away.values()} - {""}
+        machines |= {each.of_machine for each in journal.modules_shown()} - {""}
         for host in hosts:
             hello = pool.host_worker(host).hello
             here = hello.boot_id, hello.network, machine_of(hello.machine)
@@ -44,7 +45,7 @@ def left_over(
             if is_busy and "kernel" not in locked:  # another namespace's campaign may be at that
                 of_host = [change for change in of_host if change.network == hello.network]
             left = _not_undone(of_host, pool, host, identity)
-            what = f"{left[0].setting} changed" if left else "another kernel booted"
+            what = f"{left[0].setting} changed" if left else "another kernel, or its modules"
             if left or hello.boot_id in booted or here[2] in machines:
                 remedy = f"`restore {identity}` puts it back"
                 yield Finding("error", host, f"a dead campaign has left {what}", remedy)

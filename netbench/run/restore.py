@@ -115,22 +115,21 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
                 lines.extend(boots.back())
 
             acts = [lambda: lines.extend(boots.finish_boots()), boot_back]
-        _attempt(acts, failed)
+        attempt(acts, failed)
         _put_settings_back(store, campaign, pool, locks, lines, failed)
-    if failed and not lines and len(failed) == 1:
+    said = dict.fromkeys(map(str, failed))
+    if failed and not lines and len(said) == 1:
         raise failed[0]
     if failed:
-        raise HostError("\n".join([*lines, *map(str, failed)]))
+        raise HostError("\n".join([*lines, *said]))
     return lines
 
 
-def _attempt(acts: Iterable[Callable[[], None]], failed: list[NetbenchError]) -> None:
-    """Do what can be done: the rest is in `failed`. Errors: HostBusy."""
+def attempt(acts: Iterable[Callable[[], None]], failed: list[NetbenchError]) -> None:
+    """Do what can be done: the rest is in `failed`."""
     for act in acts:
         try:
             act()
-        except HostBusy:
-            raise
         except NetbenchError as error:
             failed.append(error)
 
@@ -174,9 +173,9 @@ def _put_settings_back(
 
     left = [host for host in campaign.hosts if journal.outstanding(host)]
     pool.each(reach, left)
-    _attempt((partial(take, host) for host in left), failed)
+    attempt((partial(take, host) for host in left), failed)
     kernels = dict.fromkeys(each.boot_id for each in there.values())
-    _attempt((partial(put_kernel_back, boot_id) for boot_id in kernels), failed)
+    attempt((partial(put_kernel_back, boot_id) for boot_id in kernels), failed)
     changed = {each.boot_id for each in journal.left_changes()}
     for each in there.values():
         if each.boot_id not in changed:

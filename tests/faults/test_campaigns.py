@@ -283,9 +283,7 @@ def test_an_answer_on_a_full_disk_is_an_error() -> None:
 def test_unwritable_streams_do_not_change_another_exit_status(
     tmp_path: Path, word: str, code: int, dead: str
 ) -> None:
-    """A device without room, and a pipe without a reader for the rest: what Python keeps in its
-    buffers fails once more at exit.
-    """
+    """A device without room; else a pipe without a reader: buffers fail once more at exit."""
     reader, writer = os.pipe()
     os.close(reader)
     with Path("/dev/full").open("w") as full, os.fdopen(writer, "w") as unread:

@@ -8,17 +8,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from unittest.mock import create_autospec
+from unittest.mock import Mock, create_autospec
 
 import pytest
 
-from netbench.base.errors import EngineError, RequestError, WorkerLost
+from netbench.base.errors import EngineError, HostBusy, NetbenchError, RequestError, WorkerLost
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.kernels.boot.machine import Machine
 from netbench.model import Host
 from netbench.result.journal import Change, Restored
 from netbench.run import single_meter
+from netbench.run.restore import attempt
 from netbench.settings.put_back import There, put_back
 from tests.support.engine_pair import HELPER
 from tests.support.running import process_state, wait_for
@@ -64,6 +65,13 @@ def test_after_a_reboot_what_the_kernel_held_is_gone(helper: Worker) -> None:
     change = Change(1, "here", "another boot", "sysctl.x", "file", ("/proc/sys/x",), "1", "0")
     (line,) = put_back({"here": There(helper, helper.hello.boot_id)}, [change], lambda _: None)
     assert line.endswith("gone, the host was booted since")
+
+
+def test_a_host_that_is_in_use_keeps_no_other_from_being_put_back() -> None:
+    failed: list[NetbenchError] = []
+    busy, other = Mock(side_effect=HostBusy("h1: in use")), Mock()
+    attempt([busy, other], failed)
+    assert (list(map(str, failed)), other.called) == (["h1: in use"], True)
 
 
 @pytest.mark.parametrize("theirs", [True, False], ids=["mount", "link"])

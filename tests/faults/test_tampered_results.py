@@ -30,6 +30,7 @@ from netbench.result.journal import (
     Entry,
     Journal,
     MadeSink,
+    ModulesShown,
     OriginalKernel,
     Restored,
     entry_json,
@@ -343,11 +344,14 @@ def test_what_a_dead_campaign_has_booted_is_not_measured(dead: Dead, tmp_path: P
         journal.write(entry)
     assert call("check", file).returncode == 0
     journal.write(Booted(1, "x", boot, "6.2"))
-    left = "here: a dead campaign has left another kernel booted;"
+    left = "here: a dead campaign has left another kernel, or its modules;"
     assert left in call("check", file).stdout
     journal.write(Back("x", boot))
     assert call("check", file).returncode == 0
     journal.write(OriginalKernel("x", "1", "6.1", "quiet", own_machine()))  # it is being booted
+    assert left in call("check", file).stdout
+    for entry in (Back("x", boot), ModulesShown("x", "/lib/modules/6.1", False, own_machine())):
+        journal.write(entry)
     assert left in call("check", file).stdout
 
 

@@ -235,9 +235,7 @@ def test_options_of_a_method_reach_only_cells_that_declare_them() -> None:
 
 
 def test_include_and_exclude_as_the_github_documentation_shows() -> None:
-    """fruit, animal, color, shape of docs.github.com's example, in words of transfer; but a cell of
-    its own has a level of each factor.
-    """
+    """The example of docs.github.com in words of transfer; a cell of its own has all factors."""
     text = """
 sweep: {send: [write, readwrite], receive: [read, trunc]}
 transfer: {tool: iperf3}

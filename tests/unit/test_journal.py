@@ -69,7 +69,7 @@ EXAMPLES: dict[str, Entry] = {
     "made_sink": MadeSink("/data/out", "rcv", "b", 65024, 131),
     "ended": Ended("limit"),
     "original_kernel": OriginalKernel("snd", "b0", "6.1", "quiet", "m"),
-    "modules_shown": ModulesShown("snd", "/lib/modules/6.12", True),
+    "modules_shown": ModulesShown("snd", "/lib/modules/6.12", True, "m"),
     "modules_hidden": ModulesHidden("snd", "/lib/modules/6.12"),
     "boot": BootBegun(1, "new", "snd", "6.12", "b0"),
     "booted": Booted(1, "snd", "b1", "6.12"),

@@ -55,9 +55,7 @@ def test_what_takes_the_place_of_a_result_is_not_written(store: Store, tmp_path:
 def test_a_new_folder_and_its_facts_are_forced_to_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each file and its folder before the folder appears, then the names above; a kill of the
-    machine itself cannot be tried.
-    """
+    """Each file and its folder before the folder appears, then the names above."""
     forced: list[str] = []
     honest = os.fsync
 

@@ -67,9 +67,12 @@ class BootingHost:
         return Machine(self.host, channel, lambda: self._pool.helper(self.name), self._note_modules)
 
     def _note_modules(self, place: str, mounted: bool, shown: bool) -> None:
-        self._journal.write(
-            ModulesShown(self.name, place, mounted) if shown else ModulesHidden(self.name, place)
-        )
+        known = ModulesShown(self.name, place, mounted, self._of_machine)
+        self._journal.write(known if shown else ModulesHidden(self.name, place))
+
+    @property
+    def _of_machine(self) -> str:
+        return machine_of(self._pool.host_worker(self.name).hello.machine)
 
     def _hide_modules(self) -> str:
         """Take away what a controller left that died while an initrd was made. What was done, or
@@ -103,8 +106,7 @@ class BootingHost:
             return
         kernel = self.original
         words = kernel.boot_id, kernel.release, kernel.command_line
-        machine = machine_of(self._pool.host_worker(self.name).hello.machine)
-        self._journal.write(OriginalKernel(self.name, *words, machine))
+        self._journal.write(OriginalKernel(self.name, *words, self._of_machine))
 
     def prepare(self, kernel: Kernel | None) -> Target:
         """What it is to boot (None: its original kernel). Errors: BootError; HostError."""

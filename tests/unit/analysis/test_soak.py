@@ -71,9 +71,7 @@ def test_where_processes_left_nothing_of_any_cpu_nothing_is_known() -> None:
 
 
 def counters(**changes: Any) -> dict[str, Any]:
-    """Two CPUs for a second: 0.6 CPUs of load, and 2% that interrupts take; nothing ran in the
-    idle window of a second before.
-    """
+    """Two CPUs for a second: 0.6 CPUs of load, 2% interrupts; nothing ran in the idle window."""
     taken = int(2 * SECOND * (0.3 + 0.02 * 0.7))
     return {
         "taken_ns": [5, 5 + taken],
