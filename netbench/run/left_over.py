@@ -42,11 +42,12 @@ def left_over(
             hello = pool.host_worker(host).hello
             here = hello.boot_id, hello.network, machine_of(hello.machine)
             of_host = [change for change in changes if change.is_on(*here)]
-            if is_busy and "kernel" not in locked:  # another namespace's campaign may be at that
-                of_host = [change for change in of_host if change.network == hello.network]
+            if is_busy:  # it may be at another host of this kernel, or one with this machine-id
+                of_host = [e for e in of_host if e.boot_id == here[0]]
+                of_host = [e for e in of_host if "kernel" in locked or e.network == here[1]]
             left = _not_undone(of_host, pool, host, identity)
             what = f"{left[0].setting} changed" if left else "another kernel, or its modules"
-            if left or hello.boot_id in booted or here[2] in machines:
+            if left or here[0] in booted or (here[2] in machines and not is_busy):
                 remedy = f"`restore {identity}` puts it back"
                 yield Finding("error", host, f"a dead campaign has left {what}", remedy)
             elif of_host and locked:
