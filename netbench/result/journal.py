@@ -237,7 +237,8 @@ def own_machine() -> str:
 
 def machine_of(identity: str) -> str:
     """What stands for the machine-id of a machine; "" where it has none."""
-    return identity and hmac.new(identity.encode(), b"netbench", "sha256").hexdigest()[:16]
+    is_known = identity not in ("", "uninitialized")  # machine-id(5)
+    return hmac.new(identity.encode(), b"netbench", "sha256").hexdigest()[:16] if is_known else ""
 
 
 def own_netns() -> int:
@@ -290,11 +291,11 @@ class Journal:
         """Remove what a kill left of a last line, and bring the copy up to date; False where that
         is another journal's. Errors: OSError. After both there is no copy.
         """
-        if self._lines is None or self._copy is None:
-            return True
         copied, self._copy = self._copy, None
-        for lines in (self._lines, copied):
+        for lines in filter(None, (self._lines, copied)):
             lines.cut_unfinished()
+        if self._lines is None or copied is None:
+            return True
         opened = open_inside(copied.path, 1, os.O_RDWR)
         with self._lines.path.open("rb") as own, os.fdopen(opened, "rb+") as copy:
             while piece := copy.read(1 << 16):

@@ -74,6 +74,7 @@ def _note_undone(state: CampaignState, changes: Sequence[Change]) -> None:
     with suppress(StoreError):  # somebody is at it
         state.lock(state.result)
         journal = Journal(state.journal)
+        journal.begin()
         for change in changes:
             journal.write(Restored((change.number,), change.host))
     state.close()

@@ -314,7 +314,9 @@ def test_no_campaign_begins_on_top_of_what_a_dead_one_left(
     said = " ".join((done.stdout + done.stderr).split())
     left = f"here: a dead campaign has left mended-2 changed; `restore {identity}` puts it back"
     assert (done.returncode, left in said) == (2, True), said
-    with helper() as worker:
+    with helper() as worker, dead.state.journal.open("ab") as torn:
+        torn.write(b'{"time":"2026')  # the controller's last word
+        torn.flush()
         for step in ("begin", "2"):
             worker.operate("undone", (identity, "0"), step)
         assert call(verb, *words.get(verb, [file])).returncode == 0

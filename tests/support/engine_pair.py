@@ -119,9 +119,7 @@ class Pair:
         to_receiver: Options = NONE,
         **common: Any,
     ) -> tuple[Side, Side]:
-        """One whole run: bounded by `bytes` if that is given, else by `duration` (ns). Returns what
-        sender and receiver counted.
-        """
+        """One whole run, by `bytes` or else `duration` (ns): what both sides counted."""
         self.prepare(send, receive, to_sender, to_receiver, **common)
         self.start("bytes" in common)
         return self.finish("bytes" in common)

@@ -208,9 +208,7 @@ class Synth:
         }
 
     def _procstat(self, sides: list[Record], busy: list[float], shared: bool) -> None:
-        """Counters of the kernel: softirq time that no process sees comes on top; on one kernel the
-        sender alone carries them.
-        """
+        """Counters of the kernel: softirq time on top; on one kernel the sender's alone."""
         groups = [(sides[0], sum(busy))] if shared else list(zip(sides, busy, strict=True))
         for side, cpus in groups:
             ticks = math.ceil((cpus + 0.1) * SECONDS * TICKS)

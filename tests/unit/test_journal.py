@@ -32,6 +32,7 @@ from netbench.result.journal import (
     Restored,
     Why,
     entry_json,
+    machine_of,
     parse_entry,
 )
 from netbench.run.restore import restore_plan
@@ -248,6 +249,7 @@ def test_the_machine_is_told_without_its_id() -> None:
     identity = file.read_text().strip() if file.exists() else "-"
     assert RAW["back"]["machine"]
     assert RAW["back"]["machine"] not in identity
+    assert machine_of("uninitialized") == machine_of("") == "" != machine_of(identity)
 
 
 # What `restore` shows of a journal, before or in place of acting on it
