@@ -209,9 +209,7 @@ def compare_results(
 
 
 def _welch(sides: Sides, earlier: Sequence[Level]) -> Comparison:
-    """One comparison of two results without its interval; earlier: the levels of the cell in
-    earlier results.
-    """
+    """One comparison of two results without its interval; earlier: the cell's earlier levels."""
     empty, mine, base = sides.comparison, sides.mine, sides.base
     if sides.why or mine is None or base is None:
         return empty.but(why=sides.why)

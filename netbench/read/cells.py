@@ -1,6 +1,4 @@
-"""Cells: every (cell, pair) of the plan with its intervals and its status; also as the tidy frame
-that the CSV holds.
-"""
+"""Cells: every (cell, pair) of the plan with intervals and status; also as the frame of the CSV."""
 
 from __future__ import annotations
 
@@ -67,9 +65,7 @@ class CellResult(NamedTuple):
 
 
 def metric_order(names: Sequence[str]) -> list[str]:
-    """Metrics as tables list them: METRICS' order, each bare name before its NAME.METER; then
-    those that tools print.
-    """
+    """Metrics as tables list them: METRICS' order, bare names first; then those of tools."""
     bare, meters = list(METRICS), ("", *METER_ORDER)
 
     def place(name: str) -> tuple[int, int, str]:

@@ -239,9 +239,7 @@ def _rows_of(meters: frozenset[str]) -> tuple[Ratio, ...]:
 
 
 def _ratios(sender: _Side, receiver: _Side, shared: bool) -> Iterator[tuple[str, Number]]:
-    """Name and value of every ratio that the counters of a run, or of several, give. `shared`:
-    both sides run on one kernel.
-    """
+    """Name and value of every ratio that counters of runs give; `shared`: on one kernel."""
     meters = frozenset((*sender.counters.meters, *receiver.counters.meters))
     if SOAK in meters:
         meters -= BESIDE_SOAK

@@ -98,9 +98,7 @@ class Epochs:
 
 
 def not_pooled(hosts: Hosts, handled: Iterable[str], last: int) -> list[str]:
-    """What a resumed campaign must say: facts that are others than in its runs so far. last: the
-    number of the last of these.
-    """
+    """What a resumed campaign must say: facts that are others than in its runs up to `last`."""
     epochs = Epochs(hosts, handled)
     lines = []
     for host, entries in hosts.items():

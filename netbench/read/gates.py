@@ -84,9 +84,7 @@ def parse(text: str, captured: Collection[str] = ()) -> Gate:
 
 
 def known_metric(name: str, captured: Collection[str] = ()) -> str:
-    """The name of a metric that records can give; `captured`: those that tools print. Errors:
-    ValueError with the nearest.
-    """
+    """The name of a metric of records or in `captured`. Errors: ValueError with the nearest."""
     bare, dot, _ = name.partition(".")
     if name in {*captured, *METRICS} or (
         bare in METRICS and (not dot or bare.endswith(("_cpu", "_demand")))

@@ -1,6 +1,4 @@
-"""Latency by the load that is offered: cells of open loops that differ in their rate alone, and the
-knee of such a curve.
-"""
+"""Latency by offered load: open loops that differ in rate alone, and the knee of their curve."""
 
 from __future__ import annotations
 

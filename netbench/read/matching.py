@@ -130,9 +130,7 @@ def pairs_of(a: Result, b: Result) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 def differences(a: Result, b: Result) -> list[Difference]:
-    """What the two differ in: facts that must match, and what their campaigns say of the transfer
-    and of settings.
-    """
+    """What the two differ in: facts that must match, words of the transfer and of settings."""
     hosts_of: dict[tuple[str, str, str], list[str]] = {}
     own = set(a.handled) & set(b.handled) - {KERNEL}  # is in what their campaigns say
     compared = comparison.must_match(own)

@@ -1,6 +1,4 @@
-"""What disturbed a campaign's blocks, from the readings around them (docs/records.md): which
-counters moved, on which host.
-"""
+"""What disturbed a campaign's blocks, from the readings around them (docs/records.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Offered load: cells whose throughput was fixed by `rate:`. What was fixed is no finding; the
-question is what it cost.
-"""
+"""Offered load: cells whose throughput `rate:` has fixed; the question is what it cost."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from netbench.result.codec import Integer, JsonObject, TextPair
 Why = Literal["done", "limit", "interrupted", "lost"]
 
 _SHARED = re.compile(
-    "/proc/sys/net/(core/(?!somaxconn)|ipv4/(tcp_mem|udp_mem|tcp_max_orphans|inet_peer_))"
+    "/proc/sys/net/(core/(?!somaxconn|optmem_max|txrehash|rps_default|xfrm_|tstamp)|ipv4/(tcp_mem|udp_mem|tcp_max_orphans|inet_peer_))"
 )
 """What is of all namespaces and can be set in the first one alone, up to Linux 6.18."""
 _ANYWHERE = ("exec", "mount", "export")
@@ -87,6 +87,14 @@ class Change(Entry):
             return self.op == "exec" and self.of_machine == machine != ""
         of_any = self.op in _ANYWHERE or self.is_kernels or bool(_SHARED.match(self.target[0]))
         return of_any or self.network in (0, network)
+
+    def is_below(self, other: Change) -> bool:
+        """Whether another change of its kernel, made later, may have found what it has set."""
+        seen = (
+            other.is_on(self.boot_id, self.network, ""),
+            self.is_on(other.boot_id, other.network, ""),
+        )
+        return other.number > self.number and all(seen)
 
     def __str__(self) -> str:
         if self.op == "neighbours":

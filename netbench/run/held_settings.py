@@ -113,6 +113,7 @@ class HeldSettings:
             if level.value == AS_IS
         }
         self._number_lock, self._taking = threading.Lock(), threading.Lock()
+        self._settling = threading.Lock()
         self._last_change = journal.last_number(Change)
 
     def claim(self) -> None:
@@ -283,9 +284,10 @@ class HeldSettings:
         there = {host: There(worker, worker.hello.boot_id) for host, worker in workers.items()}
         for host in workers:
             self._locks.lock(host)
-        for finding in left_over(self._pool, workers, self._identity, self._locks.scopes):
-            if finding.level == "error":  # left since the hosts were looked at, or being restored
-                raise HostBusy(str(finding))
+        with self._settling:  # kernels at the same time would be somebody to each other
+            found = list(left_over(self._pool, workers, self._identity, self._locks.scopes))
+        if errors := [each for each in found if each.level == "error"]:
+            raise HostBusy(str(errors[0]))  # left since then, or being restored
         for host, worker in workers.items():
             changes, elsewhere = self._left(host, worker)
             self._say_gone(host, worker)

@@ -101,7 +101,7 @@ class HostLocks:
                 worker.operate("lock", scope, name)
                 return
             except EngineError as error:
-                holder, pid = _holder(worker, scope)
+                holder, pid = lock_holder(worker, scope)
                 if self._is_ours(holder):
                     return
                 changed_hands = holder in UNNAMED and not error.errno
@@ -132,7 +132,7 @@ def refuse_busy(pool: WorkerPool) -> None:
 
     def look(host: str) -> None:
         for worker in (pool.host_worker(host), pool.holder(host)):
-            holder, pid = _holder(worker, "host")
+            holder, pid = lock_holder(worker, "host")
             if holder:
                 raise HostBusy(f"{host}: {BUSY.format(_result(holder), pid)}")
 
@@ -151,7 +151,7 @@ def _result(holder: str) -> str:
     return holder.rpartition("+")[0] or holder
 
 
-def _holder(worker: Worker, scope: str) -> tuple[str, int]:
+def lock_holder(worker: Worker, scope: str) -> tuple[str, int]:
     """The holder of a lock and its pid on the host; ("", 0) where none can be read."""
     name, pid, *_ = [*_lines(worker, scope), "", ""]
     return name, int(pid) if pid.isdecimal() else 0

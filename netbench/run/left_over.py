@@ -9,12 +9,16 @@ from contextlib import suppress
 
 from netbench.base.errors import EngineError, Lost, StoreError
 from netbench.base.locked import is_locked
+from netbench.engine.worker import Worker
 from netbench.result import campaign_state
 from netbench.result.campaign_state import CampaignState
 from netbench.result.journal import Booted, Change, Journal, Restored, machine_of
 from netbench.run.finding import Finding
+from netbench.run.host_locks import lock_holder
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.put_back import undone_by
+
+ROOT = 0  # the id of its user
 
 
 def left_over(
@@ -42,10 +46,15 @@ def left_over(
             hello = pool.host_worker(host).hello
             here = hello.boot_id, hello.network, machine_of(hello.machine)
             of_host = [change for change in changes if change.is_on(*here)]
+            worker = _with_root(pool, host) if of_host else pool.host_worker(host)
             if is_busy:  # it may be at another host of this kernel, or one with this machine-id
+                is_free = "kernel" in locked or (
+                    worker.hello.user == ROOT and not lock_holder(worker, "kernel")[0]
+                )
                 of_host = [e for e in of_host if e.boot_id == here[0]]
-                of_host = [e for e in of_host if "kernel" in locked or e.network == here[1]]
-            left = _not_undone(of_host, pool, host, identity)
+                of_host = [e for e in of_host if is_free or e.network == here[1]]
+            undone = undone_by(worker, identity, [change.number for change in of_host])
+            left = [change for change in of_host if change.number not in undone]
             what = f"{left[0].setting} changed" if left else "another kernel, or its modules"
             if left or here[0] in booted or (here[2] in machines and not is_busy):
                 remedy = f"`restore {identity}` puts it back"
@@ -54,20 +63,12 @@ def left_over(
                 _note_undone(state, of_host)
 
 
-def _not_undone(
-    changes: Sequence[Change], pool: WorkerPool, host: str, campaign: str
-) -> list[Change]:
-    """Of changes of a host those that no helper says to have undone: where sudo started it, root
-    alone can read that.
-    """
-    if not changes:
-        return []
+def _with_root(pool: WorkerPool, host: str) -> Worker:
+    """The worker that knows what root's helpers have undone and locked, if there is one."""
     try:
-        worker = pool.helper(host)
+        return pool.helper(host)
     except (Lost, EngineError):
-        worker = pool.host_worker(host)
-    undone = undone_by(worker, campaign, [change.number for change in changes])
-    return [change for change in changes if change.number not in undone]
+        return pool.host_worker(host)
 
 
 def _note_undone(state: CampaignState, changes: Sequence[Change]) -> None:

@@ -169,7 +169,14 @@ def _put_settings_back(
     def put_kernel_back(boot_id: str) -> None:
         mates = {name: each for name, each in there.items() if each.boot_id == boot_id}
         of_kernel = [change for change in changes if change.host in mates]
-        lines.extend(put_back(mates, of_kernel, journal.write, store.identity))
+        away = [e for e in journal.left_changes() if e.boot_id == boot_id and e.host not in mates]
+        below = [change for change in of_kernel if any(map(change.is_below, away))]
+        last = max((change.number for change in below), default=0)
+        above = [change for change in of_kernel if change.number > last]
+        lines.extend(put_back(mates, above, journal.write, store.identity))
+        if below:
+            first = f"what {away[0].host} has changed later on the same kernel is put back first"
+            raise HostError(f"{below[0].host}: {below[0]} stays: {first}")
 
     left = [host for host in campaign.hosts if journal.outstanding(host)]
     pool.each(reach, left)

@@ -156,9 +156,7 @@ def test_locked_memory_that_is_short_is_waited_for_and_none_is_an_error() -> Non
 
 @pytest.mark.parametrize("send", ["zerocopy", "uring_zc", "write", "sendfile"])
 def test_over_loopback_only_what_zerocopy_sends_can_be_mapped(pair: Pair, send: str) -> None:
-    """The kernel copies it to pages of their own there, which belong to nobody else. Packets carry
-    whole pages: 15, and 52 bytes of headers.
-    """
+    """The kernel copies it to pages of their own. Packets carry 15 pages, 52 bytes of headers."""
     if pair.sender.catalogue.send[send].row.why:
         pytest.skip(pair.sender.catalogue.send[send].row.why)
     size = 64 * 2**20

@@ -223,9 +223,7 @@ class Synth:
             }
 
     def _settings(self, factors: Mapping[str, str]) -> Record:
-        """Buffers and congestion control, and what is swept beyond the transfer: settings of both
-        hosts, or of the side they name.
-        """
+        """Buffers and congestion control, and settings that are swept, of both hosts or a side."""
         size = {"32K": 32768, "64K": 65536, "128K": 131072}.get(factors.get("socket_buffer", ""))
         buffer = {"asked": size, "read": 2 * size if size else 131072}
         cubic = {"asked": "cubic", "read": "cubic"}

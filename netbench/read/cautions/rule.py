@@ -1,6 +1,4 @@
-"""What a caution is, what it is made from, and the rules that report them: the functions of this
-folder that `caution` marks.
-"""
+"""What a caution is, what it is made from, and the rules that report them, marked `caution`."""
 
 from __future__ import annotations
 
