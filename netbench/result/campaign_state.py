@@ -29,11 +29,9 @@ from netbench.result.files import CAMPAIGN_FILES
 from netbench.result.journal import Journal
 
 ID, RESULT = "id", "result"
-LEFT = "left"  # of a campaign that ended, and left something changed
+SETTLED = "settled"  # its journal's size and time, where that leaves nothing changed
 _ID = re.compile(rb"[0-9a-f]{32}\n")
 _KEPT_SECONDS = 30 * 86400.0
-_DONE = b'"why":"done"}\n'
-"""The end of a journal whose campaign has put everything back, unless LEFT is there."""
 
 
 def state_folder() -> Path:
@@ -83,14 +81,6 @@ class CampaignState:
         if self._lock is not None:
             os.close(self._lock)
         self._lock = None
-
-    def mark_left(self) -> None:
-        """Note that its campaign ends, and leaves something changed."""
-        try:
-            write_new(self.path / LEFT, b"", forced=True)
-            force_names(self.path)
-        except OSError as error:
-            raise StoreError(f"cannot write {self.path / LEFT}: {error.strerror}") from error
 
     def forget(self) -> None:
         """Remove it: nothing is left to be done for its campaign."""
@@ -160,13 +150,17 @@ def unfinished() -> Iterator[tuple[str, CampaignState | str]]:
     and the state, or why it cannot be read.
     """
     for folder in folders():
-        path = folder / "journal.jsonl"
+        path, mark = folder / "journal.jsonl", folder / SETTLED
         try:
-            with path.open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - len(_DONE)))
-                done = file.read() == _DONE and not (folder / LEFT).exists()
-            if not done and Journal(path).left():
-                yield folder.name, CampaignState(folder)
+            state, now = CampaignState(folder), path.stat()  # refused where others may write it
+            known = f"{now.st_size} {now.st_mtime_ns}"
+            if mark.exists() and mark.read_text() == known:
+                continue
+            if Journal(path).left():
+                yield folder.name, state
+            else:
+                with suppress(OSError):  # it is read again
+                    write_new(mark, known.encode())
         except FileNotFoundError:  # another process forgets it
             continue
         except (StoreError, OSError) as error:

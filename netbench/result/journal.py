@@ -33,7 +33,9 @@ from netbench.result.codec import Integer, JsonObject, TextPair
 Why = Literal["done", "limit", "interrupted", "lost"]
 
 _SHARED = re.compile(
-    "/proc/sys/net/(core/(?!somaxconn|optmem_max|txrehash|rps_default|xfrm_|tstamp)|ipv4/(tcp_mem|udp_mem|tcp_max_orphans|inet_peer_))"
+    "/proc/sys/net/(core/(?!somaxconn|optmem_max|txrehash|rps_default|xfrm_|tstamp)|ipv4/(tcp_mem"
+    "|udp_mem|tcp_max_orphans|inet_peer_|tcp_allowed_c|route/|fib_sync_mem|neigh/default/gc_thresh"
+    "|ipfrag_secret)|netfilter/nf_conntrack_(max|buckets))"
 )
 """What is of all namespaces and can be set in the first one alone, up to Linux 6.18."""
 _ANYWHERE = ("exec", "mount", "export")

@@ -407,8 +407,6 @@ class Conductor:
         return f"not everything was put back: {'; '.join(errors)}{again}"
 
     def _end(self, why: Why, reason: str) -> Conclusion:
-        if self._store.state and self._store.journal.left():
-            self._store.state.mark_left()
         self._store.journal.write(Ended(why))
         ledger = self._recorder.ledger
         self._store.note(f"{why} after {ledger.runs} runs" + (f": {reason}" if reason else ""))

@@ -12,7 +12,7 @@ from netbench.base.locked import is_locked
 from netbench.engine.worker import Worker
 from netbench.result import campaign_state
 from netbench.result.campaign_state import CampaignState
-from netbench.result.journal import Booted, Change, Journal, Restored, machine_of
+from netbench.result.journal import BootBegun, Booted, Change, Journal, Restored, machine_of
 from netbench.run.finding import Finding
 from netbench.run.host_locks import lock_holder
 from netbench.run.worker_pool import WorkerPool
@@ -40,7 +40,8 @@ def left_over(
         journal = Journal(state.journal)
         changes, away = journal.left_changes(), journal.original_kernels()
         booted = {each.boot_id for each in journal.all(Booted) if each.host in away}
-        machines = {each.of_machine for each in away.values()} - {""}
+        told = {e.host for e in journal.all(BootBegun)}
+        machines = {each.of_machine for each in away.values() if each.host in told} - {""}
         machines |= {each.of_machine for each in journal.modules_shown()} - {""}
         for host in hosts:
             hello = pool.host_worker(host).hello

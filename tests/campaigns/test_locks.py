@@ -89,7 +89,7 @@ def test_a_lock_that_is_released_after_it_was_refused_is_taken(
     two: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever had it has left when its name is looked for."""
-    honest = host_locks._holder
+    honest = host_locks.lock_holder
     with WorkerPool(two) as ours, WorkerPool(two) as theirs:
         held(two, theirs, "other/result").claim()
         leaves = ["snd", "rcv"]
@@ -101,7 +101,7 @@ def test_a_lock_that_is_released_after_it_was_refused_is_taken(
                 theirs.dismiss(host, "sender" if host == "snd" else "receiver")
             return honest(worker, scope)
 
-        monkeypatch.setattr(host_locks, "_holder", look)
+        monkeypatch.setattr(host_locks, "lock_holder", look)
         HostLocks(two, ours, "locks/result").lock("snd")
         assert not leaves, "the lock was refused first"
 

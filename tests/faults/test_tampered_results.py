@@ -283,6 +283,9 @@ def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
     assert (done.returncode, done.stderr, dead.happened("mended")) == (0, "", True)
     again = call("restore")
     assert (again.returncode, again.stdout, again.stderr) == (0, LEFT, "")
+    assert list(campaign_state.unfinished()) == list(campaign_state.unfinished()) == []
+    Journal(campaign_state.folders()[0] / "journal.jsonl").write(dead.change(5, "later"))
+    assert [name for name, _ in campaign_state.unfinished()] == [identity]
 
 
 def test_what_a_host_has_undone_is_forgotten_there_though_another_cannot_be_reached(

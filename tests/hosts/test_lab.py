@@ -80,9 +80,7 @@ def command_line(process: Path) -> str:
 
 @pytest.fixture
 def untouched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The machine is after the test as it was before, whatever happened. Labs of other tests, which
-    may not answer for a while, are out of sight.
-    """
+    """The machine is after the test as it was before. Labs of other tests are out of sight."""
     before, every = machine(), state.names
     monkeypatch.setattr(state, "names", lambda: [n for n in every() if n.startswith(NAME)])
     try:

@@ -75,9 +75,7 @@ def as_anyone(argv: Sequence[str | Path]) -> list[str]:
 
 
 def with_values(**values: float) -> list[str]:
-    """A prefix of netbench's command line that sets constants of its modules, as
-    `run__worker_pool__NAME=2`.
-    """
+    """A prefix of netbench's command line that sets constants, as `run__worker_pool__NAME=2`."""
     code = "import sys, importlib\n"
     for key, value in values.items():
         *module, name = key.split("__")

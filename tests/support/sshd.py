@@ -144,9 +144,7 @@ class Bed:
         return self.folder / "id"
 
     def configure(self, text: str, known: bool = True) -> None:
-        """Set the client's configuration: `text` comes first, so it wins; with `known` every
-        server's ed25519 key is known.
-        """
+        """Set the client's configuration, `text` first; `known`: each server's ed25519 key."""
         servers = self.servers if known else []
         lines = [f"[127.0.0.1]:{server.port} {server.key()}\n" for server in servers]
         self.known.write_text("".join(lines))
@@ -174,9 +172,7 @@ class Bed:
     def serve(
         self, *, user: str = "root", shell: str = "/bin/sh", setup: str = "", sshd: str = ""
     ) -> Server:
-        """Start an sshd. `setup` is shell text that runs in its mount namespace before, with $HOME
-        the home; `sshd` its configuration.
-        """
+        """Start an sshd; `setup`: shell text in its mount namespace before; `sshd`: its lines."""
         folder = self.folder / f"server{len(self.servers)}"
         home = folder / "home"
         home.mkdir(parents=True)

@@ -410,6 +410,12 @@ def test_the_original_kernel_is_read_anew_after_a_restore(tmp_path: Path) -> Non
     assert (lab.anew().back(), lab.release_of("h")) == (["h: back on 6.1"], "6.1")
 
 
+def test_a_host_that_was_never_told_to_boot_is_back(tmp_path: Path) -> None:
+    lab = Simulated(tmp_path, UP)
+    lab.journal.write(OriginalKernel("h", "boot0", "6.1", "quiet"))
+    assert (lab.anew().back(), lab.journal.left()) == ([], False)
+
+
 @pytest.mark.parametrize(
     ("body", "refused", "why", "told"),
     [

@@ -144,7 +144,10 @@ class BootingHost:
         original = self._known_original
         if not isinstance(self._journal.boot_of(self.name), BootBegun | Booted):
             self._try_to_cancel()
-            return self._hide_modules()
+            hidden = self._hide_modules()
+            if self.name in self._journal.original_kernels():  # it was never told to boot
+                self._journal.write(Back(self.name, original.boot_id))
+            return hidden
         state = self._after_leaving() or self._present()
         if state is not None:
             self._refuse_own(state.boot_id)

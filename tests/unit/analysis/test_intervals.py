@@ -162,9 +162,7 @@ TRIALS = 1500
 
 
 def coverage(mean: float, k: float, n: int) -> tuple[float, float]:
-    """How many of the intervals that there are hold the mean, and how many there are; k: of the
-    negative binomial, infinite for Poisson.
-    """
+    """How many intervals hold the mean, and how many there are; k: infinite for Poisson."""
     rng = np.random.default_rng([int(mean * 10), n, int(min(k, 99))])
     rates = rng.gamma(k, mean / k, (TRIALS, n)) if math.isfinite(k) else np.full((TRIALS, n), mean)
     found = [count_interval(row, 0.95) for row in rng.poisson(rates).astype(float)]
