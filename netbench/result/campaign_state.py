@@ -153,14 +153,14 @@ def unfinished() -> Iterator[tuple[str, CampaignState | str]]:
         path, mark = folder / "journal.jsonl", folder / SETTLED
         try:
             state, now = CampaignState(folder), path.stat()  # refused where others may write it
-            known = f"{now.st_size} {now.st_mtime_ns}"
-            if mark.exists() and mark.read_text() == known:
+            known = f"{now.st_size} {now.st_mtime_ns}".encode()
+            if mark.exists() and mark.read_bytes() == known:
                 continue
             if Journal(path).left():
                 yield folder.name, state
             else:
                 with suppress(OSError):  # it is read again
-                    write_new(mark, known.encode())
+                    write_new(mark, known)
         except FileNotFoundError:  # another process forgets it
             continue
         except (StoreError, OSError) as error:

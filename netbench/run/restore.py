@@ -11,7 +11,7 @@ from netbench.base.errors import HostBusy, HostError, Lost, NetbenchError
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, Host
 from netbench.result.campaign_state import CampaignState
-from netbench.result.journal import Change, Journal, Restored, machine_of
+from netbench.result.journal import Back, Change, Journal, Restored, machine_of
 from netbench.result.store import Store
 from netbench.run.check import boots_of
 from netbench.run.host_locks import HostLocks, result_name
@@ -57,6 +57,8 @@ def restore_here(state: CampaignState, campaign: Campaign) -> list[str]:
                 worker.close()
         for change in store.journal.left_changes():
             store.journal.write(Restored((change.number,), change.host))
+        for host, original in store.journal.original_kernels().items():
+            store.journal.write(Back(host, original.boot_id))
         return lines
     finally:
         store.close()
