@@ -68,9 +68,7 @@ class History(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def levels(self, a: Result, metric: str) -> Mapping[Place, list[Level]]:
-        """What the earlier results say of each cell and pair of A; of those that match several
-        cells of A, nothing.
-        """
+        """What earlier results say of each cell and pair of A that they match alone."""
         levels_at: dict[Place, list[Level]] = {}
         for result in (each for each in self.results if metric in each.metrics):
             series = by_place(result.ok, metric)

@@ -282,9 +282,7 @@ class _Table:
 def _status(
     asked: Iterable[tuple[str, Numbers]], closed: str, enough: bool, last: str
 ) -> tuple[str, tuple[str, ...]]:
-    """The status of a cell with ok runs, and what makes it unstable. enough: it has repeat.min;
-    last: status of its last run.
-    """
+    """The status of a cell with ok runs, and what makes it unstable. enough: has repeat.min."""
     if closed == "converged":
         return closed, ()
     if not enough and closed != "max":

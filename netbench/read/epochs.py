@@ -29,9 +29,7 @@ Stratum = tuple[str, str]
 
 
 class Epochs:
-    """What hosts were like by their entries of facts.json. What an entry does not know is as in the
-    entry before.
-    """
+    """What hosts were like by facts.json: what an entry does not know is as in that before."""
 
     def __init__(self, hosts: Hosts, handled: Iterable[str] = ()) -> None:
         """handled: what the campaign sets itself, factors and held settings; facts of these keep no

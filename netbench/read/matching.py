@@ -25,9 +25,7 @@ PRIVATE = ("source", "sink", "tool")
 
 
 class Match(NamedTuple):
-    """A cell of A and the one of B that it is compared with; `context` are the levels that say
-    which, `pair` whose they are.
-    """
+    """A cell of A and that of B; `context`: levels that say which, `pair`: whose they are."""
 
     a: Place
     b: Place

@@ -42,9 +42,7 @@ KINDS = {
 
 
 class Sign(NamedTuple):
-    """One thing that was seen: `kind` (load, steal, clock, link, nic, tcp), `name` of
-    what moved, by how much.
-    """
+    """One thing seen: `kind` (load, steal, clock, link, nic, tcp), `name`, by how much."""
 
     kind: str
     name: str
@@ -68,9 +66,7 @@ def _kind(name: str) -> str:
 
 
 def _cpu(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
-    """CPUs that were used by others than the workers and the controller, at least; and CPUs that
-    the hypervisor took.
-    """
+    """CPUs that others used, at least, and CPUs that the hypervisor took."""
     edges, own = entry.cpu, entry.own
     seconds = (entry.ns[1] - entry.ns[0]) / 1e9
     if not edges or seconds <= 0:

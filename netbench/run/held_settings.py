@@ -14,7 +14,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from netbench.base.errors import EngineError, HostBusy, Lost, PlaceError, SettingRefused, WorkerLost
+from netbench.base.errors import (
+    EngineError,
+    HostBusy,
+    HostError,
+    Lost,
+    PlaceError,
+    SettingRefused,
+    WorkerLost,
+)
 from netbench.base.names import AS_IS
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, SettingLevel
@@ -118,7 +126,7 @@ class HeldSettings:
 
     def claim(self) -> None:
         """Lock every host, and put back what an earlier worker of this campaign left. Errors:
-        HostBusy, also where another one has left something since; EngineError; Lost.
+        HostBusy; HostError where another one has left something since; EngineError; Lost.
         """
         boots = {host: self._pool.holder(host).hello.boot_id for host in self._campaign.roles}
         self._each_kernel(boots, self._begin_on)
@@ -287,7 +295,7 @@ class HeldSettings:
         with self._settling:  # kernels at the same time would be somebody to each other
             found = list(left_over(self._pool, workers, self._identity, self._locks.scopes))
         if errors := [each for each in found if each.level == "error"]:
-            raise HostBusy(str(errors[0]))  # left since then, or being restored
+            raise HostError(str(errors[0]))  # left since then, or being restored
         for host, worker in workers.items():
             changes, elsewhere = self._left(host, worker)
             self._say_gone(host, worker)

@@ -39,9 +39,9 @@ def left_over(
             continue
         journal = Journal(state.journal)
         changes, away = journal.left_changes(), journal.original_kernels()
-        booted = {each.boot_id for each in journal.all(Booted) if each.host in away}
-        told = {e.host for e in journal.all(BootBegun)}
-        machines = {each.of_machine for each in away.values() if each.host in told} - {""}
+        told = {name for name in away if isinstance(journal.boot_of(name), BootBegun | Booted)}
+        booted = {each.boot_id for each in journal.all(Booted) if each.host in told}
+        machines = {away[name].of_machine for name in told} - {""}
         machines |= {each.of_machine for each in journal.modules_shown()} - {""}
         for host in hosts:
             hello = pool.host_worker(host).hello

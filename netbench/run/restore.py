@@ -49,6 +49,8 @@ def restore_here(state: CampaignState, campaign: Campaign) -> list[str]:
     try:
         with suppress(OSError):  # the result may be gone
             store.journal.begin()
+        if other := store.journal.another_machine():
+            raise HostError(f"its lab was on the machine {other}: put it back there")
         if changes := _of_machine(campaign, store.journal):
             worker = Worker(open_channel(Host("here")).start_helper(), "here")
             try:

@@ -148,9 +148,7 @@ def test_an_interrupt_ends_all_runs_in_flight_and_puts_back_what_they_hold(
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_ctrl_c_at_any_line_ends_the_campaign_and_puts_back(four: Lab, tmp_path: Path) -> None:
-    """At lines of the main thread: an instant that is drawn from the time hardly ever lies where
-    threads are started, or where a lock is taken.
-    """
+    """At lines of the main thread: one drawn from the time seldom lies where a lock is taken."""
     text = KERNEL.replace("200ms", "30ms")
     file = tmp_path / "c.yaml"
     file.write_text(f"{head(four, 'lines')}{text}repeat: {{min: 2, max: 2}}\n")

@@ -19,12 +19,13 @@ from pathlib import Path
 import pytest
 
 from netbench import api, campaign
-from netbench.base.errors import HostBusy, NetbenchError
+from netbench.base.errors import HostError, NetbenchError
 from netbench.base.json_lines import to_line
 from netbench.result import campaign_state
 from netbench.result.campaign_state import CampaignState, state_folder
 from netbench.result.journal import (
     Back,
+    BootBegun,
     Booted,
     Change,
     Ended,
@@ -327,6 +328,7 @@ def test_no_campaign_begins_on_top_of_what_a_dead_one_left(
     assert Journal(dead.state.journal).left() == (verb == "check"), "the helper's word may go"
 
 
+@pytest.mark.usefixtures("whole_kernel")
 @pytest.mark.parametrize("how", ["it dies after the look", "it is being restored", "it lives"])
 def test_once_hosts_are_locked_nobody_is_at_what_is_left_on_them(
     dead: Dead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
@@ -336,7 +338,7 @@ def test_once_hosts_are_locked_nobody_is_at_what_is_left_on_them(
         monkeypatch.setattr(conductor, "check", lambda *_: [])
     else:
         dead.state.lock(dead.folder)
-    told = pytest.raises(HostBusy, match="a dead campaign has left mended-2 changed")
+    told = pytest.raises(HostError, match="a dead campaign has left mended-2 changed")
     with helper() as worker, told if how != "it lives" else nullcontext():
         if how == "it lives":
             worker.operate("lock", "kernel", "it+1")
@@ -355,7 +357,9 @@ def test_what_a_dead_campaign_has_booted_is_not_measured(dead: Dead, tmp_path: P
     assert left in call("check", file).stdout
     journal.write(Back("x", boot))
     assert call("check", file).returncode == 0
-    journal.write(OriginalKernel("x", "1", "6.1", "quiet", own_machine()))  # it is being booted
+    booting = BootBegun(2, "k", "x", "6.2", "1")
+    for entry in (OriginalKernel("x", "1", "6.1", "quiet", own_machine()), booting):
+        journal.write(entry)
     assert left in call("check", file).stdout
     for entry in (Back("x", boot), ModulesShown("x", "/lib/modules/6.1", False, own_machine())):
         journal.write(entry)

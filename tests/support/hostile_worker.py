@@ -31,9 +31,7 @@ ROWS = {
 
 
 def program(behaviour: str, marker: Path) -> bytes:
-    """The program that behaves so, and makes `marker` when it turns hostile. Where there is no
-    controller, as when a host tries it, it ends.
-    """
+    """The program that behaves so, and makes `marker` then; without a controller it ends."""
     return (
         f"#!{sys.executable}\nimport os, sys\n"
         "if os.path.sameopenfile(0, os.open(os.devnull, os.O_RDONLY)): sys.exit()\n"

@@ -143,10 +143,13 @@ class BootingHost:
         """Back on the original kernel; what was done, or "". Errors: BootError; HostError."""
         original = self._known_original
         if not isinstance(self._journal.boot_of(self.name), BootBegun | Booted):
-            self._try_to_cancel()
             hidden = self._hide_modules()
             if self.name in self._journal.original_kernels():  # it was never told to boot
-                self._journal.write(Back(self.name, original.boot_id))
+                self.cancel()
+                if not (now := self.machine.state()).same_kernel(original):
+                    what = f"it runs {now.release}, and was not told to boot that"
+                    raise BootError(f"{self.name}: {what}; boot it on {original.release}")
+                self._journal.write(Back(self.name, now.boot_id))
             return hidden
         state = self._after_leaving() or self._present()
         if state is not None:

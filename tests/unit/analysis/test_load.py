@@ -35,9 +35,7 @@ def test_frame_holds_every_run_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [700, 1])
 def test_a_truncated_last_line_is_left_out_as_resume_will(tmp_path: Path, cut: int) -> None:
-    """Even one without its newline alone, that can be read: resume cuts it off and runs it again,
-    and a report must not count what is not kept.
-    """
+    """Even one without its newline alone: resume cuts it off and runs it again."""
     folder = Synth(runs=3).write(tmp_path / "r")
     file = folder / "records.jsonl"
     file.write_bytes(file.read_bytes()[:-cut])
