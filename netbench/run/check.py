@@ -23,13 +23,12 @@ from netbench.run.host_facts import read_all
 from netbench.run.host_load import warnings
 from netbench.run.host_locks import changes_kernel
 from netbench.run.job import MadeSinks
-from netbench.run.left_over import left_over
+from netbench.run.left_over import ROOT, left_over
 from netbench.run.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
     from netbench.kernels.boot.campaign_boots import Boots
 
-ROOT = 0  # the id of its user
 ORDER = ("error", "warning", "ok")
 
 

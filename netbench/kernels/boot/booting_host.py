@@ -67,8 +67,10 @@ class BootingHost:
         return Machine(self.host, channel, lambda: self._pool.helper(self.name), self._note_modules)
 
     def _note_modules(self, place: str, mounted: bool, shown: bool) -> None:
-        known = ModulesShown(self.name, place, mounted, self._of_machine)
-        self._journal.write(known if shown else ModulesHidden(self.name, place))
+        if shown:
+            self._journal.write(ModulesShown(self.name, place, mounted, self._of_machine))
+        else:
+            self._journal.write(ModulesHidden(self.name, place))
 
     @property
     def _of_machine(self) -> str:
