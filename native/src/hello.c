@@ -19,7 +19,8 @@
 
 enum { NETNS_COOKIE = 71 }; /* SO_NETNS_COOKIE */
 
-/* The cookie of its network namespace (Linux 5.14), given out once a boot; else its inode. */
+/* 1: the first of all network namespaces, which alone has this file; else its cookie (Linux 5.14),
+ * given out once a boot; else its inode. */
 static uint64_t network(void)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -31,6 +32,8 @@ static uint64_t network(void)
 		getsockopt(fd, SOL_SOCKET, NETNS_COOKIE, &cookie, &length);
 		close(fd);
 	}
+	if (!access("/proc/sys/net/core/netdev_max_backlog", F_OK))
+		return 1;
 	return cookie || stat("/proc/self/ns/net", &space) ? cookie : space.st_ino;
 }
 

@@ -80,7 +80,5 @@ def is_measured(name: str) -> bool:
 
 
 def is_taken(name: str) -> bool:
-    """Whether a table has a column of that name already, so that nothing of a campaign's own may be
-    called so.
-    """
+    """Whether a table has a column of that name, which nothing of a campaign's own may have."""
     return name.lower() in (*COLUMNS, *CELL_COLUMNS, *VIEW_COLUMNS) or is_measured(name)

@@ -201,9 +201,7 @@ def printed_microseconds(text: str) -> float:
 
 
 def format_size(size: int) -> str:
-    """The shortest exact dd(1) spelling of a number of bytes: 65536 -> `64K`, 10**10 -> `10GB`,
-    1001 -> `1001`.
-    """
+    """The shortest exact dd(1) spelling of a number of bytes: `64K`, `10GB`, `1001`."""
     spellings = [str(size)]
     for suffix in ("T", "G", "M", "K", "TB", "GB", "MB", "kB"):
         if size and size % _SIZES[suffix] == 0:

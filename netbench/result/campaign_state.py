@@ -9,7 +9,6 @@ where a new campaign has no place.
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 import re
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from netbench.base.errors import PlaceError, StoreError
 from netbench.base.json_lines import cannot_read, read_whole
-from netbench.base.locked import is_locked
+from netbench.base.locked import is_locked, lock
 from netbench.base.opening import force_names, make_folder, read_inside, write_new
 from netbench.base.ownership import refuse_foreign
 from netbench.result.files import CAMPAIGN_FILES
@@ -92,7 +91,7 @@ def lock_file(opened: int, result: Path) -> None:
     another process has it; OSError.
     """
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(opened)
     except BlockingIOError as error:
         raise StoreError(
             f"{result} is in use by another netbench; wait until it ends, or stop it"

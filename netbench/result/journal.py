@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hmac
 import os
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -32,13 +31,8 @@ from netbench.result.codec import Integer, JsonObject, TextPair
 
 Why = Literal["done", "limit", "interrupted", "lost"]
 
-_SHARED = re.compile(
-    "/proc/sys/net/(core/(?!somaxconn|optmem_max|txrehash|rps_default|xfrm_|tstamp)|ipv4/(tcp_mem"
-    "|udp_mem|tcp_max_orphans|inet_peer_|tcp_allowed_c|route/|fib_sync_mem|neigh/default/gc_thresh"
-    "|ipfrag_secret)|netfilter/nf_conntrack_(max|buckets))"
-)
-"""What is of all namespaces and can be set in the first one alone, up to Linux 6.18."""
 _ANYWHERE = ("exec", "mount", "export")
+FIRST = 1  # a machine's first network namespace
 AWAY = "put it back there; where that is gone, `restore --all` says how to forget it"
 _NUMBER = "the change's number, from 1"
 _BOOT = "the boot's number, from 1"
@@ -72,7 +66,9 @@ class Change(Entry):
         tuple[str, ...], "of a command: the program and arguments that print `before`"
     ] = ()
     interface: Annotated[str, "of an interface: its index and name"] = ""
-    network: Annotated[Integer, "the host's network namespace: its cookie, or its inode"] = 0
+    network: Annotated[
+        Integer, "the host's network namespace: 1, the machine's first; else its cookie or inode"
+    ] = 0
     of_machine: Annotated[str, _MACHINE] = ""
 
     @property
@@ -81,14 +77,19 @@ class Change(Entry):
         of = " ".join(self.target)
         return self.op in ("file", "neighbours") and "/" in of and "/net/" not in of
 
+    @property
+    def is_anywhere(self) -> bool:
+        """Whether it is locked for the whole kernel: it may be seen in every namespace."""
+        return self.is_kernels or self.op in _ANYWHERE
+
     def is_on(self, boot_id: str, network: int, machine: str) -> bool:
-        """Whether it may be seen in this namespace of a host in this boot: what a program has set
-        may be in files.
+        """Whether it may be seen there: what programs have set may be in files; sysctls of the
+        first namespace are shared or, by new ones, inherited.
         """
         if self.boot_id != boot_id:
             return self.op == "exec" and self.of_machine == machine != ""
-        of_any = self.op in _ANYWHERE or self.is_kernels or bool(_SHARED.match(self.target[0]))
-        return of_any or self.network in (0, network)
+        of_first = self.network == FIRST and "/proc/sys/net" in " ".join(self.target)
+        return self.is_anywhere or of_first or self.network in (0, network)
 
     def is_below(self, other: Change) -> bool:
         """Whether another change of its kernel, made later, may have found what it has set."""

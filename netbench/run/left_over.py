@@ -52,8 +52,8 @@ def left_over(
                 is_free = "kernel" in locked or (
                     worker.hello.user == ROOT and not lock_holder(worker, "kernel")[0]
                 )
-                of_host = [e for e in of_host if e.boot_id == here[0]]
-                of_host = [e for e in of_host if is_free or e.network == here[1]]
+                now = [change for change in of_host if change.boot_id == here[0]]
+                of_host = [e for e in now if e.network == here[1] or (is_free and e.is_anywhere)]
             undone = undone_by(worker, identity, [change.number for change in of_host])
             left = [change for change in of_host if change.number not in undone]
             what = f"{left[0].setting} changed" if left else "another kernel, or its modules"

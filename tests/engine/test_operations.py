@@ -485,6 +485,13 @@ def test_a_host_is_locked_by_one_holder(here: Namespace) -> None:
         assert take(other, "host", "two") == "two", "free once its process has left"
 
 
+def test_the_first_network_namespace_has_a_number_of_its_own(here: Namespace) -> None:
+    """It alone has what no namespace has of its own."""
+    with here.worker() as apart, helper() as beside:
+        backlog = Path("/proc/sys/net/core/netdev_max_backlog")
+        assert (beside.hello.network == 1, apart.hello.network == 1) == (backlog.exists(), False)
+
+
 def test_a_kernel_is_locked_across_namespaces(here: Namespace) -> None:
     with here.worker() as other, namespace() as there, there.worker() as far, helper() as beside:
         with here.worker() as first:

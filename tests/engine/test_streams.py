@@ -354,9 +354,7 @@ FILE_SIZE = 32 * 2**20 + 12345
 def test_streams_share_out_a_cold_file(
     pair: Pair, pin: dict[str, int], send: str, file_on_disk: Path
 ) -> None:
-    """Together they send each byte of it once, so all of it comes from the disk: as proc(5) says of
-    the process, and as the run's own counter does.
-    """
+    """Together they send each byte once, all of it from the disk, as proc(5) and a counter say."""
     options = {"source": "file", "source_path": str(file_on_disk), "cache": "cold"}
     storage = Path(f"/proc/{pair.sender.hello.pid}/io")
     before = int(fields(storage.read_text())["read_bytes"])

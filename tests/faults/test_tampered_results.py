@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ import pytest
 from netbench import api, campaign
 from netbench.base.errors import HostError, NetbenchError
 from netbench.base.json_lines import to_line
+from netbench.base.locked import is_locked
 from netbench.result import campaign_state
 from netbench.result.campaign_state import CampaignState, state_folder
 from netbench.result.journal import (
@@ -169,9 +171,7 @@ def of_another(dead: Dead) -> None:
 
 @dataclass(frozen=True)
 class Tampering:
-    """What is done to a result, what `resume` then says, whether `restore` mends, and what it says
-    and ends with where it does not.
-    """
+    """What is done to a result; what `resume` says; whether `restore` mends or what it says."""
 
     act: Callable[[Dead], object]
     says: str
@@ -395,10 +395,13 @@ def test_two_controllers_on_copies_of_one_result(dead: Dead) -> None:
         assert (done.returncode, "is in use by another netbench" in done.stderr) == (1, True)
     assert "(running)" in call("restore").stdout
     assert call("restore", "--all").returncode == 1
+    argv = ["unshare", "-pf", "--mount-proc", sys.executable, "-m", "netbench", "restore"]
+    assert b"(running)" in subprocess.check_output(argv)
     held.close()
     assert not dead.happened("mended")
     with (dead.folder / "records.jsonl").open() as read:
-        fcntl.flock(read, fcntl.LOCK_EX)  # whoever may read it can do that
+        fcntl.lockf(read, fcntl.LOCK_SH)  # whoever may read it can do that
+        assert not is_locked(dead.folder / "records.jsonl")
         assert dead.run("resume").returncode == 0
 
 

@@ -658,9 +658,7 @@ def test_hosts_of_one_kernel_are_one_account_s(tmp_path: Path) -> None:
 
 
 def test_a_stopped_helper_of_two_is_ended(tmp_path: Path) -> None:
-    """It does not hold the lock of the host; continued it would undo what was undone for it. Also by
-    a netbench that was installed since.
-    """
+    """It holds no lock of the host, and must undo nothing again. Also by one installed since."""
     other = str(shutil.copy(HELPER[0], tmp_path))
     files, journal = Files(tmp_path), list[Any]()
     processes = [LocalProcess(HELPER) for _ in range(2)]

@@ -117,9 +117,7 @@ def test_cells_close_as_worked_out_by_hand(name: str) -> None:
 
 
 def half_width(values: Sequence[float], confidence: float, in_order: bool = False) -> float:
-    """Of Student's t interval; infinite where there is none. in_order: of runs one after the other,
-    which may follow each other.
-    """
+    """Of Student's t interval; infinite where there is none. in_order: of one after the other."""
     n = len(values)
     if n < 2:
         return math.inf

@@ -17,6 +17,7 @@ from netbench.base.errors import StoreError
 from netbench.base.json_lines import JsonLines, to_line
 from netbench.result.journal import (
     ENTRIES,
+    FIRST,
     Back,
     BootBegun,
     Booted,
@@ -287,8 +288,8 @@ CONNECTS = "rcv: connects to rcv by ./config"
         (replace(CHANGE, op="file", target=("/proc/sys/vm/swappiness",)), "network other"),
         (replace(CHANGE, op="neighbours", target=("only", "file:0 /proc/sys/vm")), "network other"),
         (replace(CHANGE, op="neighbours", target=("only", "link:2 eth0")), "network"),
-        (replace(CHANGE, op="file", target=("/proc/sys/net/core/busy_read",)), "network other"),
-        (replace(CHANGE, op="file", target=("/proc/sys/net/core/somaxconn",)), "network"),
+        (replace(CHANGE, op="file", target=("/proc/sys/net/x",), network=FIRST), "network other"),
+        (replace(CHANGE, network=FIRST), ""),
         (COMMAND, "network other boot"),
         (replace(COMMAND, of_machine=""), "network other"),
     ],

@@ -103,9 +103,7 @@ def test_rounds_are_a_column_where_pairs_have_some(made: Path, tmp_path: Path) -
 
 
 def test_samples_are_as_they_were_written(tmp_path: Path) -> None:
-    """A value a stream is a row a stream; a file's counters may be its own, and a value may need
-    all 64 bits of its counter.
-    """
+    """A value a stream is a row a stream; a file's counters may be its own; a value has 64 bits."""
     folder, written = Synth(runs=2).write(tmp_path / "glob[1]*" / "r"), []
     for run in range(1, 101):
         rtt, late = run / 2 if run == 3 else run, 2**64 - 1 if run > 99 else None

@@ -105,9 +105,7 @@ def written(made: Synth, words: str, folder: Path) -> Path:
 
 
 def without_tso(record: Record) -> Record | None:
-    """What goes along with tso=off, on one kernel whose packets are counted; iperf3 runs with
-    tso=on alone, so that nothing goes along with it.
-    """
+    """What goes along with tso=off, on one kernel; iperf3 runs with tso=on alone: nothing does."""
     if (record["factors"]["tso"], record["factors"]["tool"]) == ("off", "iperf3"):
         return None
     for side in ("sender", "receiver"):
