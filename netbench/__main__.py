@@ -195,6 +195,7 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == [BACKGROUND]:
         _give_way()
+    os.umask(os.umask(0o022) | 0o022)  # others may write nothing of ours
     _check_streams()
     _take_signals()
     gc.set_threshold(100_000)  # what is imported is no garbage: to look for it takes 40 ms

@@ -103,7 +103,6 @@ def keys(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
     hosts = list(hosts)
     for part in (folder / "hosts", *(place(folder, host.name) for host in hosts)):
         part.mkdir()
-        part.chmod(0o755)  # whatever the umask: `lab status` needs no root
     key_files = [folder / "client_key", *(place(folder, host.name) / "host_key" for host in hosts)]
     keygen = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f")
     together(lambda key: tools.run((*keygen, str(key))), key_files)
@@ -111,9 +110,7 @@ def keys(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
     (folder / "known_hosts").write_text(
         "".join(f"{h.management} {key}\n" for h, key in zip(hosts, servers, strict=True))
     )
-    authorized = folder / "authorized_keys"
-    authorized.write_text(f"{client}\n")
-    authorized.chmod(0o644)  # sshd reads it as the user that logs in
+    (folder / "authorized_keys").write_text(f"{client}\n")
     config = folder / "ssh_config"
     config.write_text(
         "".join(

@@ -37,10 +37,12 @@ _NAMESPACE = re.compile(rf"nb-([A-Za-z0-9_]{{1,12}})-{SWITCH}\Z")
 
 @contextlib.contextmanager
 def locked() -> Iterator[int]:
-    """Hold the lock of all labs; its file descriptor, for children to inherit. Errors: LabError."""
+    """Hold the lock of all labs; its file descriptor, for children to inherit. What is made
+    meanwhile all can read, and its maker alone write. Errors: LabError.
+    """
     for part in (BASE.parent, BASE):
         part.mkdir(mode=0o755, exist_ok=True)
-        part.chmod(0o755)
+        part.chmod(0o755)  # anybody may look
     lock = os.open(BASE / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + _PATIENCE
     try:
@@ -51,7 +53,11 @@ def locked() -> Iterator[int]:
                     " for it, or stop it"
                 )
             time.sleep(_POLL)
-        yield lock
+        usual = os.umask(0o022)
+        try:
+            yield lock
+        finally:
+            os.umask(usual)
     finally:
         os.close(lock)
 
@@ -71,8 +77,7 @@ def folder(name: str) -> Path:
 
 def begin(name: str) -> Path:
     """Make a lab's folder, readable by all: its keys are not. Errors: OSError."""
-    folder(name).mkdir(mode=0o755)
-    folder(name).chmod(0o755)
+    folder(name).mkdir()
     return folder(name)
 
 
@@ -80,7 +85,6 @@ def write(lab: Lab) -> None:
     """Record that a lab is up, by an atomic rename."""
     draft = lab.folder / f"{_STATE}.new"
     draft.write_bytes(_form().dump_json(lab))
-    draft.chmod(0o644)
     draft.rename(lab.folder / _STATE)
 
 

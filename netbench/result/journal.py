@@ -87,7 +87,8 @@ class Change(Entry):
         first namespace are shared or, by new ones, inherited.
         """
         if self.boot_id != boot_id:
-            return self.op == "exec" and self.of_machine == machine != ""
+            is_old = self.network == 0  # of a netbench that noted no machine either
+            return self.op == "exec" and (is_old or self.of_machine == machine != "")
         of_first = self.network == FIRST and "/proc/sys/net" in " ".join(self.target)
         return self.is_anywhere or of_first or self.network in (0, network)
 

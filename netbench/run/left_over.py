@@ -53,7 +53,8 @@ def left_over(
                     worker.hello.user == ROOT and not lock_holder(worker, "kernel")[0]
                 )
                 now = [change for change in of_host if change.boot_id == here[0]]
-                of_host = [e for e in now if e.network == here[1] or (is_free and e.is_anywhere)]
+                near = 0, here[1]
+                of_host = [e for e in now if e.network in near or (is_free and e.is_anywhere)]
             undone = undone_by(worker, identity, [change.number for change in of_host])
             left = [change for change in of_host if change.number not in undone]
             what = f"{left[0].setting} changed" if left else "another kernel, or its modules"

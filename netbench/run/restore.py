@@ -14,9 +14,9 @@ from netbench.result.campaign_state import CampaignState
 from netbench.result.journal import Back, Change, Journal, Restored, machine_of
 from netbench.result.store import Store
 from netbench.run.check import boots_of
+from netbench.run.host_facts import own_boot_id
 from netbench.run.host_locks import HostLocks, result_name
 from netbench.run.worker_pool import ChannelFactory, WorkerPool, open_channel
-from netbench.settings.named import find, side_of
 from netbench.settings.put_back import There, put_back, undone_by
 
 
@@ -49,7 +49,8 @@ def restore_here(state: CampaignState, campaign: Campaign) -> list[str]:
     try:
         with suppress(OSError):  # the result may be gone
             store.journal.begin()
-        if other := store.journal.another_machine():
+        boots = {change.boot_id for change in store.journal.left_changes()}
+        if (other := store.journal.another_machine()) and own_boot_id() not in boots:
             raise HostError(f"its lab was on the machine {other}: put it back there")
         if changes := _of_machine(campaign, store.journal):
             worker = Worker(open_channel(Host("here")).start_helper(), "here")
@@ -91,9 +92,7 @@ def _of_machine(campaign: Campaign, journal: Journal) -> list[Change]:
     if campaign.lab is None or campaign.lab.kind != "netns":
         return []
     changes = [change for host in campaign.hosts for change in journal.outstanding(host)]
-    settings = [find(side_of(change.setting)[1], campaign.commands) for change in changes]
-    known = zip(changes, settings, strict=True)
-    return [change for change, of in known if of and of[0].is_whole_kernel(of[1])]
+    return [change for change in changes if change.is_anywhere]
 
 
 def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> list[str]:

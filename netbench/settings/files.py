@@ -73,7 +73,7 @@ class Sysfs(KernelFile):
         return f"/sys/{name}"
 
     def is_whole_kernel(self, what: str) -> bool:
-        return not self.path(what).startswith("/sys/class/net/")
+        return "/net/" not in self.path(what)
 
 
 class BusyPoll(Value):

@@ -286,9 +286,7 @@ def stopping(pid: int, done: threading.Event, first: float = 0.45) -> None:
 
 @pytest.mark.slow  # the times need a machine that does nothing else
 def test_an_open_loop_sees_a_server_that_stops_and_a_closed_one_hides_it() -> None:
-    """Of 1,000 requests a second over 200 connections a tenth waits for up to 100 ms: 5% for more
-    than 50, 1% for more than 90. The client is not late.
-    """
+    """Of 1,000 a second over 200 connections a tenth waits for up to 100 ms: 1% for over 90."""
     for rate in (1000, 0):
         with open_pair() as pair:
             done = threading.Event()

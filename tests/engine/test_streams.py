@@ -296,9 +296,7 @@ def sending_streams(port: int, token: bytes, count: int) -> Iterator[socket.sock
 def test_a_stream_that_stalls_after_whole_chunks_holds_up_no_other(
     pair: Pair, receive: str
 ) -> None:
-    """Its last step moved a chunk, so it has another one, for which nothing has come. What the
-    proofs count is all that came in the end, of both streams.
-    """
+    """Its last step moved a chunk, so it has another. Proofs count all that came in the end."""
     chunk, wanted, token = 2**14, 8 * 2**20, os.urandom(16)
     options = {"streams": 2, "threads": 1, "receive_chunk": chunk, "receive_buffer": 2**18}
     options |= {"duration": 10 * MS, "sample": 0, "address": ADDRESS, "meters": "rusage"}

@@ -329,18 +329,22 @@ def test_no_campaign_begins_on_top_of_what_a_dead_one_left(
 
 
 @pytest.mark.usefixtures("whole_kernel")
-@pytest.mark.parametrize("how", ["it dies after the look", "it is being restored", "it lives"])
+@pytest.mark.parametrize(
+    "how", ["it dies after the look", "it is being restored", "it lives", "it is of 0.2.0"]
+)
 def test_once_hosts_are_locked_nobody_is_at_what_is_left_on_them(
     dead: Dead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """One that lives in another network namespace has the kernel's lock."""
+    """One that lives in another namespace has the kernel's lock; of which 0.2.0 was is not known."""
     if how == "it dies after the look":
         monkeypatch.setattr(conductor, "check", lambda *_: [])
     else:
         dead.state.lock(dead.folder)
+    if how == "it lives":
+        Journal(dead.state.journal).write(replace(dead.change(2, "mended"), network=3))
     told = pytest.raises(HostError, match="a dead campaign has left mended-2 changed")
     with helper() as worker, told if how != "it lives" else nullcontext():
-        if how == "it lives":
+        if how in ("it lives", "it is of 0.2.0"):
             worker.operate("lock", "kernel", "it+1")
         conductor.start(campaign.parse(CAMPAIGN, "t.yaml"), tmp_path / "r")
 

@@ -515,8 +515,9 @@ def as_nobody(function: Callable[[], object]) -> str:
     return forked(change)[1]
 
 
-def test_root_makes_and_removes_labs_and_anybody_looks_at_them(untouched: None) -> None:
-    """Whatever root's umask is."""
+@pytest.mark.parametrize("umask", [0o077, 0])
+def test_root_makes_and_removes_labs_and_anybody_looks_at_them(untouched: None, umask: int) -> None:
+    """And writes nothing of them, whatever root's umask is."""
 
     def look() -> None:
         raise LookupError(state_of(NAME))
@@ -525,9 +526,10 @@ def test_root_makes_and_removes_labs_and_anybody_looks_at_them(untouched: None) 
         "LabRefused: making a lab needs root, and this is user 65534; run it as root, for example with sudo"
     )
     assert as_nobody(lambda: lab.down(NAME)).startswith("LabRefused: removing a lab needs root")
-    before = os.umask(0o077)
+    before = os.umask(umask)
     try:
-        lab.up("netns", 2, name=NAME)
+        made = lab.up("netns", 2, name=NAME).folder
+        assert not [each for each in made.rglob("*") if each.lstat().st_mode & 0o22]
         assert as_nobody(look) == "LookupError: up"
         lab.down(NAME)
     finally:

@@ -55,9 +55,7 @@ def test_a_fixed_number_of_runs_is_not_widened() -> None:
 
 
 def errors(minimum: int, maximum: int, widened: bool, confidence: float, cells: int) -> float:
-    """The worst share, over ratios of spread to precision, of simulated stopped cells whose
-    interval misses the true mean, over the nominal share.
-    """
+    """The worst share, over ratios of spread to precision, of misses, over the nominal share."""
     z = np.random.default_rng([minimum, maximum]).normal(size=(cells, maximum))
     n = np.arange(1, maximum + 1)
     mean = np.cumsum(z, axis=1) / n

@@ -15,9 +15,7 @@ SECOND = 1000 * MS
 
 
 def slice_of(switched: float, interrupted: float, ms: int = 100, stolen: float = 0.0) -> Soaked:
-    """A slice in which processes took one share, interrupts one of what was left, and the
-    hypervisor one of all of it: it stretches whatever runs.
-    """
+    """Processes took a share, interrupts one of what was left, the hypervisor one of all."""
     elapsed = ms * MS
     processes = int(switched * elapsed)
     stalled = int(stolen * (elapsed - processes))

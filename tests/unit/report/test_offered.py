@@ -1,6 +1,4 @@
-"""With a rate throughput is what the user asked for: the findings are about CPU. And what
-`repeat.metrics` asks for is shown, with what it is.
-"""
+"""With a rate the findings are about CPU; and what `repeat.metrics` asks for is shown."""
 
 from __future__ import annotations
 
