@@ -274,7 +274,9 @@ def _left_by(state: CampaignState) -> list[str]:
     dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")
     running = " (running)" if is_locked(state.journal) else ""
     lines = restore_plan(dead, journal)
-    return [f"{dead.name} {state.result}{running}", *lines] if lines else []
+    if running and not lines:  # its lab is up
+        return []
+    return [f"{dead.name} {state.result}{running}", *(lines or ["what is gone with its lab"])]
 
 
 def _shown_only(result: Path) -> list[str]:

@@ -21,9 +21,7 @@ class NetbenchError(Exception):
 
 @contextmanager
 def unreadable(place: object) -> Iterator[list[str]]:
-    """Of one result of many: notes why it cannot be read, whatever reading it raises, so that it
-    stops none of the others.
-    """
+    """Of one result of many: notes why it cannot be read, so that it stops none of the others."""
     why: list[str] = []
     try:
         yield why
@@ -79,9 +77,7 @@ class CampaignError(RequestError):
 
 
 class EngineError(NetbenchError):
-    """The native engine refused or failed: code, errno, operation and what to do (from the worker's
-    ERROR frame).
-    """
+    """The native engine failed: code, errno, operation and remedy, of the worker's ERROR frame."""
 
     def __init__(
         self, code: int, errno: int, operation: str, message: str, remedy: str = "", host: str = ""

@@ -120,7 +120,7 @@ def make_folder(folder: Path, mode: int) -> None:
     os.close(open_folder(folder, mode))
 
 
-def open_inside(path: Path, below: int = 1, flags: int = os.O_RDONLY) -> int:
+def open_inside(path: Path, below: int = 1, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
     """A descriptor of a result's file; `below`: how many of the path's last names are within the
     result; 0: the way of a writer. Errors: OSError with the path.
     """
@@ -128,7 +128,7 @@ def open_inside(path: Path, below: int = 1, flags: int = os.O_RDONLY) -> int:
     try:
         # A pipe without a writer would be waited for, a terminal become this process's own.
         flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        opened = os.open(name, flags, 0o644, dir_fd=here)
+        opened = os.open(name, flags, mode, dir_fd=here)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:

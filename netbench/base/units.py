@@ -80,9 +80,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_time(text: str) -> int:
-    """Nanoseconds in a time: `200ms`, `1s`, `2m`. A bare number other than 0 is refused. Errors:
-    ValueError.
-    """
+    """Nanoseconds in a time: `200ms`, `1s`, `2m`; no bare number but 0. Errors: ValueError."""
     if text.strip() == "0":
         return 0
     return _split(text, _TIMES, "time", "200ms, 1s or 2m")
@@ -219,9 +217,7 @@ def rounded_size(size: int) -> str:
 
 
 def format_time(ns: int) -> str:
-    """The shortest exact spelling of a time in nanoseconds: 10**9 -> `1s`, 90 * 10**9 -> `90s`, 120
-    * 10**9 -> `2m`.
-    """
+    """The shortest exact spelling of a time in nanoseconds, of `1s`, `90s`, `2m` and the like."""
     return _exact(ns, _TIMES, ("h", "m", "s", "ms", "us", "ns")) or "0s"
 
 
@@ -270,8 +266,6 @@ _SINGULAR = {
 
 
 def said_of(n: int, noun: str, verb: str) -> str:
-    """`3 cells have fewer runs`, and of one `1 cell has fewer runs`: words of `verb` that change
-    with the number do.
-    """
+    """`3 cells have fewer runs`; of one `1 cell has fewer runs`: `verb` changes with the number."""
     words = [_SINGULAR.get(word, word) if n == 1 else word for word in verb.split(" ")]
     return f"{count(n, noun)} {' '.join(words)}"

@@ -186,9 +186,7 @@ def _requesting(written: Collection[str], transfer: Transfer) -> Iterator[Compla
 
 
 def _fetching(send: Named | None, receive: Named | None, transfer: Transfer) -> Iterator[Complaint]:
-    """A method that fetches goes with its namesake, reads one file of the sender, and is
-    not paced.
-    """
+    """A method that fetches goes with its namesake, reads one file, and is not paced."""
     if send is None or receive is None or send.name != receive.name:
         name = next(one.name for one in (send, receive) if one and one.has("fetches"))
         message = (

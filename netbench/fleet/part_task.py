@@ -11,7 +11,6 @@ An attempt is made once, whoever starts it again.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import socket
@@ -25,6 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from netbench.base.errors import RequestError, StoreError
+from netbench.base.locked import is_locked, lock
 from netbench.base.opening import make_folder, open_inside, write_new
 from netbench.base.ownership import refuse_exchangeable, refuse_foreign
 
@@ -134,7 +134,7 @@ def _leased(task: PartTask) -> Iterator[int]:
     """The part's lease, as a descriptor that the controller inherits. Errors: StoreError where
     another controller keeps it.
     """
-    lease = open_inside(task.own / LEASE, 0, os.O_RDWR | os.O_CREAT)
+    lease = open_inside(task.own / LEASE, 0, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         deadline = time.monotonic() + LEASE_SECONDS
         while not _take(lease):
@@ -152,7 +152,7 @@ def _leased(task: PartTask) -> Iterator[int]:
 
 def _take(lease: int) -> bool:
     try:
-        fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(lease)
     except BlockingIOError:
         return False
     return True
@@ -160,14 +160,7 @@ def _take(lease: int) -> bool:
 
 def is_leased(own: Path) -> bool:
     """Whether a controller of a part lives."""
-    try:
-        lease = os.open(own / LEASE, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        return not _take(lease)
-    finally:
-        os.close(lease)
+    return is_locked(own / LEASE)
 
 
 def write_state(folder: Path, state: str) -> None:

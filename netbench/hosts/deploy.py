@@ -39,9 +39,9 @@ _PART = re.compile("/(usr(/local(/libexec(/netbench(/worker-[0-9a-f]{64})?)?)?)?
 # starts. Until then nobody reads it: the user may have put a link to another file there. Its name
 # is this shell's own: another account's copy is never looked at in place of it, or named for it.
 _INSTALL = (
-    f'd={PLACE}; f=$d/new-$$; install -D -o root -g root -m 700 "$1" $f'
-    ' && echo "$2  $f" | sha256sum -c && chmod 755 $f && mv $f $d/worker-$2'
-    " && for f in $d/worker-*; do [ $f = $d/worker-$2 ] || rm -f $f; done || { rm -f $f; false; }"
+    f'd={PLACE}; f=$d/new-$$; ulimit -f 99999; [ -f "$1" ] && install -D -o root -g root -m 700'
+    ' "$1" $f && echo "$2  $f" | sha256sum -c && chmod 755 $f && mv $f $d/worker-$2 && find $d'
+    r" -name worker-\* ! -name worker-$2 -atime +30 -exec rm -f {} + || { rm -f $f; false; }"
 )
 
 # It reads one line: SHA-256 and size of the worker, what it is to be (`mover`, `helper`), and the
@@ -241,7 +241,8 @@ def start_worker(shell: Shell, role: str, run_as: str = "", package: Path = PACK
             shell.allow(SEND_SECONDS)
             shell.tell(sent.data)
         elif answer == ["installed"]:
-            message = f"{shell.host}: by sudo the helper is in {PLACE} now, and older ones are not"
+            old = "one that was not started for 30 days is not"
+            message = f"{shell.host}: by sudo the helper is in {PLACE} now, and {old}"
             logging.getLogger(__name__).warning(message)
         else:
             break

@@ -74,6 +74,7 @@ def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
     here = sshd.place(lab.folder, host.name)
     root = here / "root.cpio"
     try:
+        root.touch(0o600)
         root.write_bytes(_root(lab, host, kernel, (here / "disk").exists()))
         words = ["-kernel", str(kernel.image), "-initrd", str(root)]
         words += ["-append", f"{lab.accelerator.append} {kernel.append}".strip()]
@@ -154,7 +155,8 @@ def _make_disk(lab: Lab, host: LabHost, tools: Tools) -> None:
     """An ext4 image with every kernel of the lab as an installed one."""
     here = sshd.place(lab.folder, host.name)
     content = here / "boot"
-    (content / "netbench").mkdir(parents=True)
+    content.mkdir(mode=0o700)  # its host key is in there
+    (content / "netbench").mkdir()
     try:
         for kernel in lab.kernels.values():
             shutil.copyfile(kernel.image, content / f"vmlinuz-{kernel.release}")
@@ -163,6 +165,7 @@ def _make_disk(lab: Lab, host: LabHost, tools: Tools) -> None:
             )
         size = sum(file.stat().st_size for file in content.iterdir()) * 2 + _DISK_SPARE
         image = here / "disk"
+        image.touch(0o600)
         tools.run(
             ("mke2fs", "-q", "-t", "ext4", "-d", str(content), str(image), f"{size // 1024}k")
         )

@@ -26,6 +26,7 @@ from netbench.live.screen import render
 from netbench.live.standing import Findings, Overview
 from netbench.model import Campaign
 from netbench.plan.plan import Plan
+from netbench.result import campaign_state
 from netbench.result.files import PlanFile, read_plan
 from netbench.result.journal import entry_end
 from netbench.result.store import Store, no_result
@@ -50,6 +51,9 @@ class Watched:
         """Errors: ReportError where it is no result; CampaignError."""
         if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
             raise no_result(folder)
+        own = campaign_state.find(folder)
+        is_its = own is not None and own.result == folder.absolute()
+        self._lock = own.journal if own and is_its else folder / "records.jsonl"
         self.folder = folder
         self.state = ""
         planned = read_plan(folder / "plan.json")
@@ -60,7 +64,7 @@ class Watched:
     def look(self) -> bool:
         """Read it anew where it has changed; whether it has."""
         # Before records are, so that none is missed where the campaign has ended.
-        is_running = is_locked(self.folder / "records.jsonl")
+        is_running = is_locked(self._lock)
         versions = [_version(self.folder / name) for name in FILES]
         if versions == self._versions and is_running == (self.state == "running"):
             return False

@@ -383,12 +383,6 @@ class Journal:
                 changes.append(change)
         return changes, elsewhere
 
-    def another_machine(self) -> str:
-        """The machine, other than this one, on which its last controller was; else ""."""
-        with self._lock:
-            last = next((head.machine for head, _ in reversed(self._known())), "")
-        return "" if last == own_machine() else last
-
     def ended(self) -> str:
         """How the last controller ended; "" where none has ended yet."""
         ends = self.all(Ended)

@@ -24,10 +24,10 @@ ROOT = 0  # the id of its user
 def left_over(
     pool: WorkerPool, hosts: Collection[str], own: str = "", locked: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """An error for each of these hosts that another campaign than `own` has left changed, but for
-    what its helper has undone. `locked`: what of the hosts is locked for `own`: nobody else is at
-    that, though somebody may be at a campaign that has changed it; and what is undone is journalled
-    as such, since the helper's word goes with the boot. Errors: those of reaching a host.
+    """An error for each host that another campaign than `own` has left changed, or `own` where it
+    cannot put that back, but for what a helper has undone. `locked`: what of the hosts is locked
+    for `own`: nobody else is at that, though somebody may be at a campaign that has changed it; and
+    what is undone is journalled, since a helper's word goes with the boot. Errors: of reaching one.
     """
     for identity, state in campaign_state.unfinished():
         if isinstance(state, str):
@@ -35,14 +35,16 @@ def left_over(
             yield Finding("warning", "", what, "see that it is not measured: `restore` lists it")
             continue
         is_busy = is_locked(state.journal)
-        if identity == own or (is_busy and not locked):
+        if is_busy and not locked:
             continue
         journal = Journal(state.journal)
-        changes, away = journal.left_changes(), journal.original_kernels()
+        changes = journal.left_changes()
+        away = journal.original_kernels() if identity != own else {}
         told = {name for name in away if isinstance(journal.boot_of(name), BootBegun | Booted)}
         booted = {each.boot_id for each in journal.all(Booted) if each.host in told}
         machines = {away[name].of_machine for name in told} - {""}
-        machines |= {each.of_machine for each in journal.modules_shown()} - {""}
+        shown = journal.modules_shown() if identity != own else []
+        machines |= {each.of_machine for each in shown} - {""}
         for host in hosts:
             hello = pool.host_worker(host).hello
             here = hello.boot_id, hello.network, machine_of(hello.machine)
@@ -52,13 +54,16 @@ def left_over(
                 is_free = "kernel" in locked or (
                     worker.hello.user == ROOT and not lock_holder(worker, "kernel")[0]
                 )
-                now = [change for change in of_host if change.boot_id == here[0]]
                 near = 0, here[1]
-                of_host = [e for e in now if e.network in near or (is_free and e.is_anywhere)]
+                of_host = [e for e in of_host if e.network in near or (is_free and e.is_anywhere)]
+            if identity == own:
+                back = journal.here(host, here[0], False, *here[1:])[0]
+                now = [e for e in of_host if e.host == host and e.boot_id == here[0]]
+                of_host = [change for change in now if change not in back]
             undone = undone_by(worker, identity, [change.number for change in of_host])
             left = [change for change in of_host if change.number not in undone]
             what = f"{left[0].setting} changed" if left else "another kernel, or its modules"
-            if left or here[0] in booted or (here[2] in machines and not is_busy):
+            if left or here[0] in booted or here[2] in machines:
                 remedy = f"`restore {identity}` puts it back"
                 yield Finding("error", host, f"a dead campaign has left {what}", remedy)
             elif of_host and locked:

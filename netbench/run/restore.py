@@ -49,19 +49,21 @@ def restore_here(state: CampaignState, campaign: Campaign) -> list[str]:
     try:
         with suppress(OSError):  # the result may be gone
             store.journal.begin()
-        boots = {change.boot_id for change in store.journal.left_changes()}
-        if (other := store.journal.another_machine()) and own_boot_id() not in boots:
-            raise HostError(f"its lab was on the machine {other}: put it back there")
-        if changes := _of_machine(campaign, store.journal):
+        journal = store.journal
+        known = [journal.here(host, own_boot_id(), is_local=False) for host in campaign.hosts]
+        here = [change for changes, _ in known for change in changes]
+        if changes := [each for each in _of_machine(campaign, journal) if each in here]:
             worker = Worker(open_channel(Host("here")).start_helper(), "here")
             try:
                 lines = _put_back_here(store, campaign, worker, changes)
             finally:
                 worker.close()
-        for change in store.journal.left_changes():
-            store.journal.write(Restored((change.number,), change.host))
-        for host, original in store.journal.original_kernels().items():
-            store.journal.write(Back(host, original.boot_id))
+        for change in here:
+            journal.write(Restored((change.number,), change.host))
+        if elsewhere := [line for _, of_host in known for line in of_host]:
+            raise HostError("\n".join([*lines, *elsewhere]))
+        for host, original in journal.original_kernels().items():
+            journal.write(Back(host, original.boot_id))
         return lines
     finally:
         store.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 from netbench.base.errors import PlaceError, RequestError, StoreError
+from netbench.base.locked import lock
 from netbench.fleet import dask_engine, part_task
 from netbench.fleet.dask_engine import FRUITLESS, Places, _Engine
 from netbench.fleet.part_task import (
@@ -105,7 +105,7 @@ def test_no_part_is_run_twice_at_once(task: PartTask, monkeypatch: pytest.Monkey
     task.own.mkdir()
     assert not is_leased(task.own)
     with (task.own / part_task.LEASE).open("w") as lease:
-        fcntl.flock(lease, fcntl.LOCK_EX)
+        lock(lease.fileno())
         print("node7 12 34", file=lease, flush=True)
         assert is_leased(task.own)
         with pytest.raises(

@@ -257,9 +257,7 @@ def test_what_is_answered_later_is_not_of_the_window() -> None:
 
 
 def test_a_client_that_stops_is_late_as_long_as_its_queue_lasts(pair: Pair) -> None:
-    """It catches up over one connection: what it sends late is not the server's latency. A stop
-    while a request is under way, as few are, looks like the server's.
-    """
+    """It catches up over one connection: what it sends late is not the server's latency."""
     done = threading.Event()
     thread = threading.Thread(target=stopping, args=(pair.sender.hello.pid, done, 0.1))
     thread.start()

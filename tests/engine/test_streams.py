@@ -124,9 +124,7 @@ def test_two_threads_hold_the_rate_of_their_streams(pair: Pair) -> None:
 
 
 def test_a_sender_that_stood_still_does_not_catch_up() -> None:
-    """It stood still for half of its warm-up, and again in its window: of all methods at once, since
-    they wait for most of that time, alone and with others on one thread.
-    """
+    """Stopped for half of its warm-up and in its window, alone and with others on one thread."""
     rate, still = 160_000_000, 0.3
     window = {"duration": 600 * MS, "warmup": 600 * MS, "bytes": 0}
     with contextlib.ExitStack() as stack:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from netbench.result import campaign_state
+from netbench.run.host_facts import own_boot_id
 from tests.support.labs import ON_LABS
 from tests.support.local import call, netbench_argv, out
 from tests.support.running import wait_for
@@ -52,8 +53,14 @@ def test_it_is_put_back_or_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert "vm.stat_interval" in call("restore").stdout
     assert "snd: a dead campaign has left" in call("check", tmp_path / "d.yaml").stdout
     (journal,) = tmp_path.glob("state/netbench/campaigns/*/journal.jsonl")
-    away = journal.read_bytes().replace(b'"machine":"', b'"machine":"of another container ')
-    journal.write_bytes(away)
+    container = journal.read_bytes().replace(b'"machine":"', b'"machine":"of another container ')
+    journal.write_bytes(container.replace(own_boot_id().encode(), b"another"))
+    assert "was changed on the machine of another" in call("restore", result).stderr
+    assert int(VM.read_text()) == level
+    journal.write_bytes(container)
+    (result / "journal.jsonl").write_bytes(container)
+    if more:
+        assert "snd: a dead campaign has left lvl changed" in call("resume", result).stderr
     done = call("restore", result)
     assert VM.read_text() == before
     assert "vm.stat_interval" in done.stdout + done.stderr

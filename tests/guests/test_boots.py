@@ -305,9 +305,7 @@ def test_a_kernel_that_never_answers(guests: Booted, append: str, told: str) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["qemu", "kexec"])
 def test_a_kernel_that_dies_while_it_is_measured(guests: Booted, method: str) -> None:
-    """Its cells have failed, what was held in it is gone, and the other kernel is measured. Of a
-    guest that boots by kexec no console is known, and it is back by itself.
-    """
+    """Its cells have failed, what was held in it is gone, and the other kernel is measured."""
     kernels = {"bad": {"release": NEW}, OLD: {"release": OLD}}
     held = "settings: {sysctl.net.ipv4.tcp_sack: 0}\n"
     how = {"qemu": NAME} if method == "qemu" else method

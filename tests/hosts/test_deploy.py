@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -313,13 +314,15 @@ def test_the_lines_that_are_told_are_enough_and_no_way_to_root(bed: Bed, tries: 
     """Whatever of its own the account exchanges meanwhile: what sudo starts is root's."""
     server, channel = bed.host(user="bench", setup=sudo_setup(bed, ASKS))
     install, rule = told(channel)
-    assert "; install -D -o root -g root -m 700 " in install
+    assert " install -D -o root -g root -m 700 " in install
     assert f"'bench ALL=(root) NOPASSWD: {deploy.PLACE}/worker-* helper'" in rule
     (kept,) = cache(server).iterdir()
-    kept.write_text("another")
-    with pytest.raises(subprocess.CalledProcessError):
-        server.run(install)
-    assert list(bed.place.iterdir()) == []
+    for fill in (partial(kept.write_text, "another"), partial(kept.symlink_to, "/dev/zero")):
+        kept.unlink()
+        fill()
+        with pytest.raises(subprocess.CalledProcessError):
+            server.run(install)
+        assert list(bed.place.iterdir()) == []
     works(channel).close()
     server.run(f"{install}\n{rule}\nvisudo -c")
     worker = works(channel, helper=True)
@@ -451,15 +454,19 @@ def test_where_sudo_allows_everything_the_helper_is_installed(
 ) -> None:
     server, channel = bed.host(user="bench", setup=sudo_setup(bed, ALL))
     monkeypatch.setattr(os, "geteuid", lambda: UID)
-    said = f"snd: by sudo the helper is in {deploy.PLACE} now, and older ones are not"
+    said = f"snd: by sudo the helper is in {deploy.PLACE} now, and one that was not started for"
+    said += " 30 days is not"
     for way in (channel, *(OnHost(server, shell) for shell in shells)):
         (bed.place / f"worker-{DIGEST}").unlink(missing_ok=True)
-        (bed.place / "worker-0").touch()
+        for name in ("worker-0", "worker-1"):
+            (bed.place / name).touch()
+        os.utime(bed.place / "worker-0", (0, 0))
         for _ in range(2):
             worker = works(way, helper=True)
             assert started_by_sudo(worker) == f"{deploy.PLACE}/worker-{DIGEST}"
             worker.close()
-            assert [file.name for file in bed.place.iterdir()] == [f"worker-{DIGEST}"]
+            found = sorted(file.name for file in bed.place.iterdir())
+            assert found == sorted(["worker-1", f"worker-{DIGEST}"])
     assert caplog.messages == [said] * 4
 
 

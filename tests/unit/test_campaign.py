@@ -177,9 +177,7 @@ def test_pairs_and_ip_that_are_left_out_are_the_first_two_hosts_and_their_addres
 
 
 def test_two_hosts_hold_what_each_side_asks_for_and_one_has_one_level() -> None:
-    """A host that sends in one pair and receives in another has its levels changed in between: they
-    run one after the other. One host has one level, in whatever words.
-    """
+    """A host of two pairs has its levels changed in between. It has one level, in whatever words."""
     hosts = "hosts: {a: {ssh: a, address: 10.0.0.1}, b: {ssh: b, address: 10.0.0.2}}\n"
     pairs = "pairs: [{sender: a, receiver: b}, {sender: b, receiver: a}]\n"
     swept = "sweep: {sender.gro: [on, off], receiver.gro: [on, off]}\n"

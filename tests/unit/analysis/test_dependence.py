@@ -81,9 +81,7 @@ def test_width_is_that_of_a_process_of_first_order() -> None:
 
 
 def test_a_verdict_that_a_sign_could_turn_is_flagged() -> None:
-    """The smallest of the effects that are found, not the largest; none where runs are independent,
-    whose residuals here are drawn so that their estimate is below 0.
-    """
+    """The smallest effect that is found; none where runs are independent: their estimate is below 0."""
     rng = np.random.default_rng(9)
     runs = 12
     noise = np.zeros((2, runs))

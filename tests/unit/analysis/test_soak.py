@@ -29,9 +29,7 @@ def slice_of(switched: float, interrupted: float, ms: int = 100, stolen: float =
 @pytest.mark.parametrize("load", [0, 0.05, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("stolen", [0.0, 0.004, 0.03, 0.2, 0.6])
 def test_what_the_hypervisor_takes_is_no_load(load: float, stolen: float) -> None:
-    """A load that would have a share of the CPU gets that of what is left to the guest. What
-    /proc/stat counts is a tick too low at most, in the time of the load.
-    """
+    """A load gets its share of what is left to the guest; /proc/stat is a tick too low at most."""
     window = slice_of(load, 0.02, 1000, stolen)
     known = idle_of({0: [slice_of(load, 0.02, 100, stolen)] * 10})[0]
     assert known.share == pytest.approx(0.02, abs=1e-3)

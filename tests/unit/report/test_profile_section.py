@@ -45,9 +45,7 @@ def stacks_of(functions: Mapping[str, int]) -> dict[tuple[str, ...], int]:
 def store(
     result: Path, runs: Sequence[tuple[str, Folded]], side: str = "system", period: int = 1
 ) -> Path:
-    """Give a result profile runs of cells: in each 1 GiB moved in the second that was sampled.
-    period: cycles between two samples; 1: ticks were counted.
-    """
+    """Give a result profile runs, 1 GiB a second. period: cycles between two samples; 1: ticks."""
     (result / PROFILES).mkdir()
     counters = SideCounters(
         "a", (10 * SECOND, 11 * SECOND), meters={"flow": {"bytes": [[0], [GIB]]}}
