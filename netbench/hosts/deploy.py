@@ -30,7 +30,7 @@ START_SECONDS = 30.0
 SEND_SECONDS = 300.0  # a few MB over a slow link
 MOVER, HELPER = "mover", "helper"
 ANSWERS = 7  # to send, one a folder; to install; and how it ended
-_TOOLS = ("sha256sum", "head", "cat", "mkdir", "chmod", "mv", "rm", "id")
+_TOOLS = ("sha256sum", "head", "cat", "mkdir", "chmod", "mv", "rm", "id", "ls")
 PLACE = "/usr/local/libexec/netbench"
 _ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]*")  # no other word of sudoers(5), no other file's name
 # Of PLACE, or a worker there: no other path that a host names is to be made root's.
@@ -67,6 +67,7 @@ digest() {
 }
 own() {  # one look: in a shared folder it may become a link, or another user's mount
   (cd -P "$1" && [ -O . ] && folder=$(cd -P "${1%/*}" && pwd -P)/${1##*/} &&
+    case $(ls -ldn .) in ?????w*|????????w*) false;; esac &&
     case $(cat /proc/self/mounts) in *" $folder fuse"*) false;; esac &&
     [ "$(pwd -P)" = "$folder" ] && echo "$folder") 2>/dev/null
 }
@@ -83,7 +84,7 @@ receive() {
 keep() {
   why=$(mkdir -p "$1" 2>&1) || return 1
   folder=$(own "$1") && chmod 700 "$folder" || {
-    why='the folder belongs to another user'; return 1; }
+    why='the folder belongs to another user, or another may write it'; return 1; }
   file=$folder/$name
   temp=$file.$$
   why=$( (true > "$temp") 2>&1) || return 1
@@ -128,7 +129,6 @@ fi
 
 if [ "$role" = helper ] && [ "$user" != 0 ]; then
   command -v sudo >/dev/null 2>&1 || { echo netbench:nosudo; exit 1; }
-  command -v ls >/dev/null 2>&1 || { echo netbench:tool ls; exit 1; }
   sum=$(digest "$found")
   target=PLACE/worker-$sum
   of_root

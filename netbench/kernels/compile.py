@@ -170,6 +170,7 @@ def _cache(name: str) -> Path:
 @contextmanager
 def _locked(file: Path, kernel: Kernel, say: Callable[[str], None]) -> Iterator[None]:
     """Hold a tree: the lock ends with this process."""
+    file.touch(0o600)  # none but this account may hold the lock
     with file.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -82,15 +82,18 @@ class Change(Entry):
         """Whether it is locked for the whole kernel: it may be seen in every namespace."""
         return self.is_kernels or self.op in _ANYWHERE
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is a sysctl of the first network namespace, which others share or inherit."""
+        is_sysctl = "/proc/sys/net" in " ".join(self.target) and self.setting != "tcp_metrics"
+        return self.network == FIRST and is_sysctl
+
     def is_on(self, boot_id: str, network: int, machine: str) -> bool:
-        """Whether it may be seen there: what programs have set may be in files; sysctls of the
-        first namespace are shared or, by new ones, inherited.
-        """
+        """Whether it may be seen there; what programs have set may be in files."""
         if self.boot_id != boot_id:
             is_old = self.network == 0  # of a netbench that noted no machine either
             return self.op == "exec" and (is_old or self.of_machine == machine != "")
-        of_first = self.network == FIRST and "/proc/sys/net" in " ".join(self.target)
-        return self.is_anywhere or of_first or self.network in (0, network)
+        return self.is_anywhere or self.is_shared or self.network in (0, network)
 
     def is_below(self, other: Change) -> bool:
         """Whether another change of its kernel, made later, may have found what it has set."""

@@ -36,6 +36,7 @@ from netbench.base.opening import (
     open_inside,
     write_new,
 )
+from netbench.base.ownership import refuse_foreign
 from netbench.base.whole_file import whole
 from netbench.result import campaign_state
 from netbench.result.campaign_state import ID, CampaignState
@@ -159,6 +160,7 @@ class Store:
                 f" `run {shlex.quote(str(self.path / 'campaign.yaml'))}` runs it as a new campaign:"
                 " read it first, it is code"
             )
+        refuse_foreign(self.path.resolve())  # a copy with other records may be in its place
         differing = [n for n in CAMPAIGN_FILES if self.state.read(n) != read_whole(self.path / n)]
         if not self._is_begun:
             differing.append("journal.jsonl")

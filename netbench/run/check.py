@@ -174,13 +174,17 @@ def check_overlap(campaign: Campaign, hosts: Sequence[Hello]) -> Iterator[Findin
 
 
 def boots_of(
-    campaign: Campaign, pool: WorkerPool, journal: Journal, say: Callable[[str], None]
+    campaign: Campaign,
+    pool: WorkerPool,
+    journal: Journal,
+    say: Callable[[str], None],
+    lock: Callable[[str], None] = lambda host: None,
 ) -> Boots | None:
     """What boots a campaign's hosts; None where it leaves them as they are. `say` gets lines for
-    the log and the terminal.
+    the log and the terminal; `lock`: as of Boots.
     """
     if not campaign.boots_hosts:
         return None
     from netbench.kernels.boot.campaign_boots import Boots
 
-    return Boots(campaign, pool, journal, say)
+    return Boots(campaign, pool, journal, say, lock)

@@ -195,7 +195,7 @@ class Conductor:
             self._say,
             seconds,
         )
-        self._boots = boots_of(campaign, pool, store.journal, self._say)
+        self._boots = boots_of(campaign, pool, store.journal, self._say, locks.lock)
         self._noise = NoiseMonitor(campaign, pool, store.noise)
         self._booted: Boot | None = None  # what the plan calls the boot that the hosts are in
         self._begun = time.monotonic()

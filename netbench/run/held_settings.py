@@ -17,7 +17,6 @@ from typing import NamedTuple
 from netbench.base.errors import (
     EngineError,
     HostBusy,
-    HostError,
     Lost,
     PlaceError,
     SettingRefused,
@@ -187,15 +186,11 @@ class HeldSettings:
         return bool(unit.cell.settings or self._campaign.settings)
 
     def renew(self, unit: Unit) -> None:
-        """Hold the campaign's own settings again where the helper that held them was lost. A host
-        that is not free for that goes without. Errors: EngineError; Lost.
+        """Lock a unit's hosts again, and hold the campaign's own settings, where a worker that held
+        them was lost. Errors: as claim.
         """
-        for host in dict.fromkeys((unit.pair.sender, unit.pair.receiver)):
-            if self._pool.has_helper(host) and host not in self._refused:
-                try:
-                    self.of(host)
-                except HostBusy as error:
-                    self._refused[host] = str(error)
+        for host in (unit.pair.sender, unit.pair.receiver):
+            self.of(host)
 
     def enter(self, unit: Unit) -> None:
         """Bring the hosts to a unit's settings. Errors: SettingRefused where a host does not take a
@@ -295,7 +290,7 @@ class HeldSettings:
         with self._settling:  # kernels at the same time would be somebody to each other
             found = list(left_over(self._pool, workers, self._identity, self._locks.scopes))
         if errors := [each for each in found if each.level == "error"]:
-            raise HostError(str(errors[0]))  # left since then, or being restored
+            raise HostBusy(str(errors[0]))  # left since then, or being restored
         for host, worker in workers.items():
             changes, elsewhere = self._left(host, worker)
             self._say_gone(host, worker)

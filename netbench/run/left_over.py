@@ -55,7 +55,7 @@ def left_over(
                     worker.hello.user == ROOT and not lock_holder(worker, "kernel")[0]
                 )
                 near = 0, here[1]
-                of_host = [e for e in of_host if e.network in near or (is_free and e.is_anywhere)]
+                of_host = [e for e in of_host if is_free or not e.is_anywhere or e.network in near]
             if identity == own:
                 back = journal.here(host, here[0], False, *here[1:])[0]
                 now = [e for e in of_host if e.host == host and e.boot_id == here[0]]
@@ -65,7 +65,10 @@ def left_over(
             what = f"{left[0].setting} changed" if left else "another kernel, or its modules"
             if left or here[0] in booted or here[2] in machines:
                 remedy = f"`restore {identity}` puts it back"
-                yield Finding("error", host, f"a dead campaign has left {what}", remedy)
+                who = "a dead campaign has left"
+                if is_busy and identity != own:
+                    who, remedy = f"campaign {identity} has", "it is under way: wait until it ends"
+                yield Finding("error", host, f"{who} {what}", remedy)
             elif of_host and locked:
                 _note_undone(state, of_host)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from netbench.base.errors import HostBusy, HostError, Lost, NetbenchError
+from netbench.base.errors import HostError, NetbenchError
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, Host
 from netbench.result.campaign_state import CampaignState
@@ -103,24 +103,11 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
     lines: list[str] = []
     failed: list[NetbenchError] = []
     with WorkerPool(campaign, channels) as pool:
-        boots = boots_of(campaign, pool, journal, store.note)
         name = result_name(campaign, store)
         locks = HostLocks(campaign, pool, name, identity=store.identity)
-        acts: list[Callable[[], None]] = []
-        if boots:
-
-            def boot_back() -> None:
-                for host in boots.touched():
-                    try:  # one that another campaign uses is not booted
-                        locks.lock(host)
-                    except HostBusy:
-                        raise
-                    except Lost:  # one that does not answer is used by none
-                        continue
-                lines.extend(boots.back())
-
-            acts = [lambda: lines.extend(boots.finish_boots()), boot_back]
-        attempt(acts, failed)
+        if boots := boots_of(campaign, pool, journal, store.note, locks.lock):
+            steps = (boots.finish_boots, boots.back)
+            attempt((partial(_add, lines, step) for step in steps), failed)
         _put_settings_back(store, campaign, pool, locks, lines, failed)
     said = dict.fromkeys(map(str, failed))
     if failed and not lines and len(said) == 1:
@@ -128,6 +115,10 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
     if failed:
         raise HostError("\n".join([*lines, *said]))
     return lines
+
+
+def _add(lines: list[str], step: Callable[[], list[str]]) -> None:
+    lines.extend(step())
 
 
 def attempt(acts: Iterable[Callable[[], None]], failed: list[NetbenchError]) -> None:

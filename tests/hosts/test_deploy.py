@@ -228,8 +228,9 @@ def test_a_host_without_any_place_says_why(bed: Bed, setup: str, words: str) -> 
         "mkdir -m 777 {0}",
         f"mkdir -m 777 {{0}}; cp {BUILT} {{0}}/worker-{DIGEST}; chmod 755 {{0}}/*",
         f"mkdir -m 777 /var/tmp/t; chown {UID} /var/tmp/t; ln -s /var/tmp/t {{0}}",
+        f"mkdir -m 777 {{0}}; cp {BUILT} {{0}}/worker-{DIGEST}; chmod 755 {{0}}/*; chown {UID} {{0}}",
     ],
-    ids=["other's", "other's with a copy", "link"],
+    ids=["other's", "other's with a copy", "link", "its own, which others filled"],
 )
 def test_a_folder_that_somebody_else_prepared_is_not_used(bed: Bed, trap: str) -> None:
     first = f"/var/tmp/netbench-{UID}"

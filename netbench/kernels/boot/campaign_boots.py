@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from netbench.base.cancel import side_by_side
-from netbench.base.errors import BootError, EngineError, HostError, Lost
+from netbench.base.errors import BootError, EngineError, HostBusy, HostError, Lost
 from netbench.kernels.boot import boot_method
 from netbench.kernels.boot.acceptance import wait_until_ready
 from netbench.kernels.boot.boot_method import Target
@@ -24,13 +24,18 @@ from netbench.run.worker_pool import AT_ONCE, WorkerPool
 
 class Boots:
     """Boots of a campaign's hosts. `say` gets lines for the log and the terminal; `number` is that
-    of the last boot.
+    of the last boot. `lock` locks a host: one that another campaign uses is not booted back.
     """
 
     def __init__(
-        self, campaign: Campaign, pool: WorkerPool, journal: Journal, say: Callable[[str], None]
+        self,
+        campaign: Campaign,
+        pool: WorkerPool,
+        journal: Journal,
+        say: Callable[[str], None],
+        lock: Callable[[str], None] = lambda host: None,
     ) -> None:
-        self._campaign = campaign
+        self._campaign, self._lock = campaign, lock
         self._pool = pool
         self._kernels = campaign.kernels
         self._builds = campaign.builds
@@ -137,6 +142,8 @@ class Boots:
     def _ask(self, accept: Callable[[int], str]) -> str:
         try:
             return accept(self.number)
+        except HostBusy:
+            raise
         except (Lost, TimeoutError, EngineError) as error:
             return str(error)
 
@@ -199,6 +206,12 @@ class Boots:
         lines: dict[str, str] = {}
 
         def boot_back(host: BootingHost) -> None:
+            try:
+                self._lock(host.name)
+            except HostBusy:
+                raise
+            except Lost:  # nobody uses it
+                pass
             lines[host.name] = host.boot_back()
 
         errors = self._together(boot_back, self._touched())
@@ -206,10 +219,6 @@ class Boots:
         if errors:
             raise HostError(joined([*done, *errors.values()]))
         return done
-
-    def touched(self) -> list[str]:
-        """Hosts whose original kernel is known."""
-        return [host.name for host in self._touched()]
 
     def _touched(self) -> list[BootingHost]:
         return [host for host in self._hosts if host.original]

@@ -44,8 +44,9 @@ def _bytes(runs: Runs) -> Iterator[tuple[tuple[str, str], np.ndarray]]:
         there = (sender, "tx", "out"), (receiver, "rx", "in")
         ways = (*there, (receiver, "tx", "out"), (sender, "rx", "in"))
         for n, (side, way, to) in enumerate(ways[: 2 if sender.host == receiver.host else 4]):
-            moved = edges_of(side, "flow", "bytes")[1] + 0 * began
-            headers = 40 * edges_of(side, "tcp", f"segments_{to}")[1]  # of IP and TCP
+            moved = np.asarray(edges_of(side, "flow", "bytes")[1], float) + 0 * began
+            segments = np.asarray(edges_of(side, "tcp", f"segments_{to}")[1], float)
+            headers = 40 * segments  # of IP and TCP
             own = moved if n < 2 else np.nan  # requests have none, but answers
             sent = np.where(np.isnan(moved), headers, own)
             yield (side.host, f"{way}_bytes"), np.stack([began, sent])
