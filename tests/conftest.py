@@ -163,9 +163,7 @@ def interface() -> Iterator[str]:
 
 
 def _fetch(*packages: str) -> None:
-    """Bring what guests are made of into the cache, from outside of the tests' network, which leads
-    nowhere. What cannot be had is found again, with its reason, by the test that wants it.
-    """
+    """Bring what guests are made of into the cache, from outside of the tests' network."""
     if os.geteuid() != 0:
         return
     argv = outside(sys.executable, "-c", FETCH, *packages)

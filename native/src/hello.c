@@ -57,12 +57,17 @@ void nb_fill_hello(struct nb_hello *hello)
 	hello->clock_ticks = (uint32_t)sysconf(_SC_CLK_TCK);
 	hello->cpus = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
 	hello->page_size = (uint32_t)sysconf(_SC_PAGESIZE);
+	read_id("/etc/machine-id", hello->machine, sizeof(hello->machine));
 	if (!uname(&name)) {
+		size_t id = strlen(hello->machine);
+
+		if (id) /* clones of a machine may have one id */
+			snprintf(hello->machine + id, sizeof(hello->machine) - id, " %.14s",
+				 name.nodename);
 		snprintf(hello->architecture, sizeof(hello->architecture), "%.31s", name.machine);
 		snprintf(hello->kernel, sizeof(hello->kernel), "%.95s", name.release);
 	}
 	read_id("/proc/sys/kernel/random/boot_id", hello->boot_id, sizeof(hello->boot_id));
-	read_id("/etc/machine-id", hello->machine, sizeof(hello->machine));
 	/* The coarse clock moves at each tick. */
 	if (!clock_getres(CLOCK_MONOTONIC_COARSE, &tick) && tick.tv_nsec > 0)
 		hello->tick_rate = (uint32_t)((1000000000 + tick.tv_nsec / 2) / tick.tv_nsec);

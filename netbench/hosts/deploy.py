@@ -41,7 +41,7 @@ _PART = re.compile("/(usr(/local(/libexec(/netbench(/worker-[0-9a-f]{64})?)?)?)?
 _INSTALL = (
     f'd={PLACE}; f=$d/new-$$; ulimit -f 99999; [ -f "$1" ] && install -D -o root -g root -m 700'
     ' "$1" $f && echo "$2  $f" | sha256sum -c && chmod 755 $f && mv $f $d/worker-$2 && find $d'
-    r" -name worker-\* ! -name worker-$2 -atime +30 -exec rm -f {} + || { rm -f $f; false; }"
+    r" -name worker-\* ! -name worker-$2 -mtime +30 -exec rm -f {} + || { rm -f $f; false; }"
 )
 
 # It reads one line: SHA-256 and size of the worker, what it is to be (`mover`, `helper`), and the

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -12,6 +14,7 @@ from netbench import campaign
 from netbench.base.errors import HostBusy
 from netbench.engine.worker import Worker
 from netbench.model import Campaign
+from netbench.plan.plan import Unit
 from netbench.result.journal import Journal
 from netbench.run import host_locks
 from netbench.run.held_settings import HeldSettings
@@ -59,6 +62,20 @@ def test_hosts_that_are_one_machine_outlive_the_loss_of_their_workers(two: Campa
                 pool.dismiss(host, "sender" if host == "snd" else "receiver")
             ours.claim()
         refused(two)
+
+
+def test_a_worker_that_is_new_locks_its_host_before_a_run(two: Campaign) -> None:
+    """Also of a campaign that sets nothing: another may have begun meanwhile."""
+    nothing = campaign.parse(TEXT.partition("settings")[0], "locks.yaml")
+    with WorkerPool(nothing) as pool, WorkerPool(two) as other:
+        ours, unit = held(nothing, pool), cast(Unit, SimpleNamespace(pair=nothing.pairs[0]))
+        ours.claim()
+        for host, role in (("snd", "sender"), ("rcv", "receiver")):
+            pool.dismiss_holder(host)
+            pool.dismiss(host, role)
+        held(two, other, "other/result").claim()
+        with pytest.raises(HostBusy, match="the campaign other/result is using this host"):
+            ours.renew(unit)
 
 
 def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_lock(

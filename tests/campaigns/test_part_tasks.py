@@ -122,6 +122,7 @@ def test_a_controller_keeps_the_lease_when_its_task_is_gone(
     lease = task.own / part_task.LEASE
     running = Started(task)
     wait_for(lambda: lease.is_file() and lease.read_text().endswith("\n"), running.is_alive)
+    assert lease.stat().st_mode & 0o077 == 0, "whoever may open it may hold it"
     files = Path(f"/proc/{controller(task)}/fd").iterdir()
     assert str(lease) in {os.readlink(file) for file in files}
     os.kill(controller(task), signal.SIGKILL)

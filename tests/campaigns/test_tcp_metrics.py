@@ -1,6 +1,4 @@
-"""What TCP learns in one run is not handed to the next: dropped where the campaign has root, kept
-where it asks for that, and put back. Real connections over loopback, seen by `ip tcp_metrics`.
-"""
+"""What TCP learns in one run is not handed to the next; seen by `ip tcp_metrics`."""
 
 from __future__ import annotations
 
@@ -61,9 +59,7 @@ def connect() -> None:
 
 @pytest.fixture(autouse=True)
 def learning() -> Iterator[None]:
-    """A namespace whose kernel saves, and has learnt something of the loopback's address alone:
-    what the connections of other tests of this process have taught it is dropped.
-    """
+    """A namespace whose kernel saves, and has learnt something of the loopback's address alone."""
     was = NO_SAVE.read_text()
     NO_SAVE.write_text("0")
     subprocess.run(["ip", "tcp_metrics", "flush"], check=True)

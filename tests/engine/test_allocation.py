@@ -59,9 +59,7 @@ def watched(
 def test_nothing_is_allocated_in_the_window(
     built: Build, tmp_path: Path, send: str, receive: str
 ) -> None:
-    """Of a timed run, with samples, of one that is bounded by bytes, and of one whose streams share
-    a thread a side. A busy machine may leave a sampler no time within a window: another one then.
-    """
+    """Of a timed run, with samples, of one bounded by bytes, and of streams that share a thread."""
     with watched(built, tmp_path) as (pair, runs, found):
         while not (runs and runs[-1][1].samples) and len(runs) < RUNS:
             runs.append(pair.run(send, receive, duration=30 * MS, warmup=5 * MS, sample=3 * MS))

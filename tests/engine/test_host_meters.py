@@ -1,6 +1,4 @@
-"""The meters of a host, and facts that meters depend on. RAPL and idle states are simulated by files
-in a mount namespace, since few machines that run these tests have them: everything else is real.
-"""
+"""The meters of a host. RAPL and idle states are simulated by files in a mount namespace."""
 
 from __future__ import annotations
 

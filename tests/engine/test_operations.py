@@ -1,6 +1,4 @@
-"""Operations of a worker on real interfaces of a network namespace: what they read is what ethtool,
-ip and tc read, what they set these tools see, and what they undo is as it was.
-"""
+"""Operations of a worker on real interfaces, as ethtool, ip and tc see them."""
 
 from __future__ import annotations
 

@@ -166,6 +166,7 @@ QUICK: Mapping[str, Craft] = {
     "pairs of others": text("plan.json", '"h1>h1"', '"h3>h1"'),
     "100,001 pairs": text("plan.json", '"h1>h1"', ",".join(f'"h1>h{n}"' for n in range(1, 100002))),
     "every run failed": text("records.jsonl", '"status":"ok"', '"status":"failed"'),
+    "bytes of a u64": text("records.jsonl", r'("bytes":\[\[)[^]]*', rf"\g<1>{2**64 - 1}"),
     "CPU time of a u64": text("records.jsonl", r'(steal":\[)[^]]*', rf"\g<1>0,{2**64 - 1}"),
     "CPUs of a u64": text(
         "records.jsonl", r'(pinned_cpus":\[)[^]]*', rf"\g<1>{2**64 - 1},{2**64 - 1}"

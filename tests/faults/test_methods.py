@@ -189,9 +189,7 @@ WAITS: dict[str, Options] = {
 @pytest.mark.parametrize("wait", WAITS)
 @pytest.mark.parametrize("send", SENDS)
 def test_a_receiver_that_resets_what_it_has_not_read(pair: Pair, send: str, wait: str) -> None:
-    """Nothing is sent any more by then, so no call on the connection fails by itself. The far end
-    takes less than one chunk, so that something is always left to be acknowledged.
-    """
+    """Nothing is sent any more by then, so no call on the connection fails by itself."""
     worker = pair.sender
     with served_on(pair, worker, send, "read"):
         (peer,) = receivers_by_hand(worker, send, WAITS[wait], 4096)

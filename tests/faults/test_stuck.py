@@ -1,6 +1,4 @@
-"""What hangs: a flow whose sink takes nothing more (a FIFO stands in for a hung NFS or Lustre), a
-tool that never ends, workers that are told to exit. Undo does not wait for any of it.
-"""
+"""What hangs: a sink that takes nothing more, a tool that never ends. Undo waits for none."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from netbench import api, campaign
 from netbench.base.errors import HostError, NetbenchError
 from netbench.base.json_lines import to_line
 from netbench.base.locked import is_locked
+from netbench.live.watched import Watched
 from netbench.result import campaign_state
 from netbench.result.campaign_state import CampaignState, state_folder
 from netbench.result.journal import (
@@ -213,6 +214,9 @@ TAMPERINGS = {
         "campaign.yaml and plan.json was changed",
     ),
     "another campaign's ID": Tampering(of_another, "journal.jsonl was changed", mends=False),
+    "the folder is another's": Tampering(
+        lambda dead: os.chown(dead.folder, 65534, 0), "belongs to nobody, who may have changed it"
+    ),
     "no ID": unknown(lambda dead: (dead.folder / "id").unlink()),
     "an ID that leads elsewhere": unknown(
         lambda dead: (dead.folder / "id").write_text("../../../result\n")
@@ -406,6 +410,11 @@ def test_two_controllers_on_copies_of_one_result(dead: Dead) -> None:
     with (dead.folder / "records.jsonl").open() as read:
         fcntl.lockf(read, fcntl.LOCK_SH)  # whoever may read it can do that
         assert not is_locked(dead.folder / "records.jsonl")
+        held = Store.open(dead.folder)
+        held.lock()
+        watched = Watched(dead.folder)
+        assert (watched.look(), watched.state) == (True, "running")
+        held.close()
         assert dead.run("resume").returncode == 0
 
 

@@ -1,6 +1,4 @@
-"""From a git repository to a letter, in guests: kernels of Debian's linux-source are built, booted
-and judged. Minutes to build, minutes to measure: slow.
-"""
+"""From a git repository to a letter, in guests, with kernels of Debian's source: slow."""
 
 from __future__ import annotations
 

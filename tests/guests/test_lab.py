@@ -52,6 +52,7 @@ def test_each_guest_is_a_machine_of_its_own_on_the_first_kernel(made: Lab) -> No
     assert debian.fits("6.1.0-44-cloud-amd64", "6.1")
     assert not debian.fits("6.12.5+deb12-cloud-amd64", "6.1"), "in whole numbers"
     assert boot_id(made, "snd") != boot_id(made, "rcv")
+    assert not [d for d in made.folder.rglob("disk") if d.stat().st_mode & 0o077], "a key is in it"
     ping = f"ping -c 1 -W 5 {made.hosts['rcv'].address}"
     assert "1 packets received" in ssh(made, "snd", ping)
     block = yaml.safe_load(made.yaml())
@@ -164,9 +165,7 @@ def test_status_tells_a_guest_that_answers_from_one_that_does_not(made: Lab) -> 
 
 
 def in_background(name: str) -> bool:
-    """Whether the guest's QEMU has got there, alone: until then it is two processes, may give up
-    where it cannot tell its maker, and may still read the files of its folder.
-    """
+    """Whether the guest's QEMU has got there, alone: until then it may still give up."""
     said = [path.read_text().strip() for path in state.folder(name).glob("hosts/*/pid")]
     return said != [] and said == [str(pid) for pid in sshd.servers(state.folder(name))]
 

@@ -466,6 +466,8 @@ def test_where_sudo_allows_everything_the_helper_is_installed(
             worker = works(way, helper=True)
             assert started_by_sudo(worker) == f"{deploy.PLACE}/worker-{DIGEST}"
             worker.close()
+            assert (bed.place / f"worker-{DIGEST}").stat().st_mtime, "when it was last started"
+            os.utime(bed.place / f"worker-{DIGEST}", (0, 0))
             found = sorted(file.name for file in bed.place.iterdir())
             assert found == sorted(["worker-1", f"worker-{DIGEST}"])
     assert caplog.messages == [said] * 4

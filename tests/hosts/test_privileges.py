@@ -1,6 +1,4 @@
-"""Who may do what on a host: movers without root, a helper by sudo that is no full root, and the
-host's own file of what it allows. Real sshd, real accounts, real sudo.
-"""
+"""Who may do what on a host. Real sshd, real accounts, real sudo."""
 
 from __future__ import annotations
 

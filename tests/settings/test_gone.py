@@ -1,6 +1,4 @@
-"""Interfaces that go while their settings are changed, and others that are made under their names:
-what was held of one is gone with it, whoever undoes. Seen by other means than netbench's.
-"""
+"""Interfaces that go while their settings are changed, and others made under their names."""
 
 from __future__ import annotations
 

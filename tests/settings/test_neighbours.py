@@ -1,6 +1,4 @@
-"""What the kernel changes along with a setting comes back with it: by the campaign itself, by a
-helper that has lost its controller, and from the journal. Seen by other means than netbench's.
-"""
+"""What the kernel changes along with a setting comes back; seen by other means."""
 
 from __future__ import annotations
 

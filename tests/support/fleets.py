@@ -40,9 +40,7 @@ def every(hosts: Sequence[str]) -> list[str]:
 
 @dataclass
 class MadeFleet(Synth):
-    """A fleet: `sends`, `receives` and `moves` are shifts (of logarithms) of hosts and of pairs;
-    `lost`: pairs whose runs fail; `beside`: how many pairs run side by side, in their order.
-    """
+    """A fleet: `sends`, `receives`, `moves` are shifts; `lost` pairs fail; `beside`: at a time."""
 
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     runs: int = 5

@@ -1,6 +1,4 @@
-"""Labs of network namespaces for tests: real sshd in each, campaigns on their hosts as a user starts
-them, and what independent tools say of the hosts before and after.
-"""
+"""Labs of network namespaces for tests, and what independent tools say of the hosts."""
 
 from __future__ import annotations
 

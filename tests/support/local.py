@@ -33,9 +33,7 @@ def out(*argv: str) -> str:
 
 
 def call(*words: str | Path | bytes) -> subprocess.CompletedProcess[str]:
-    """Run the command line in this process: all but how one starts, takes signals and ends, which
-    needs `netbench_argv`. Its start takes longer than what most tests look at.
-    """
+    """Run the command line in this process: all but how one starts, takes signals and ends."""
     out, err = io.StringIO(), io.StringIO()
     argv = [os.fsdecode(word) for word in words]
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

@@ -1,6 +1,4 @@
-"""What a lab's guests run on: arguments of QEMU, CPUs of each guest, and what is said where KVM does
-not boot a kernel. What QEMU and KVM make of it is in tests/guests/test_kvm.py.
-"""
+"""What a lab's guests run on: arguments of QEMU, CPUs, and where KVM does not boot a kernel."""
 
 from __future__ import annotations
 

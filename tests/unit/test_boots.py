@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netbench import campaign
-from netbench.base.errors import BootError, CampaignError, HostError, HostGone
+from netbench.base.errors import BootError, CampaignError, HostBusy, HostError, HostGone
 from netbench.engine.worker import Worker
 from netbench.hosts.host_channel import Channel, Result
 from netbench.hosts.local import LocalChannel
@@ -432,6 +432,18 @@ def test_a_kernel_that_is_not_accepted_is_booted_once_more(
         lab.boots.bring_up("a", lambda number: refused.pop() if refused else "")
     assert lab.told("h") == told
     assert why or lab.said == ["boot 1, once more: no address"]
+
+
+def test_a_host_that_another_campaign_uses_is_not_booted(tmp_path: Path) -> None:
+    def busy(_: object) -> str:
+        raise HostBusy("h: in use")
+
+    lab = Simulated(tmp_path, UP)
+    for act in (lambda: lab.boots.bring_up("a", busy), lab.boots.back):
+        with pytest.raises(HostError, match="h: in use"):
+            act()
+        lab.boots._lock = busy
+    assert lab.told("h") == ["a"]
 
 
 def test_a_host_is_restored_only_with_its_original_command_line(tmp_path: Path) -> None:

@@ -1,6 +1,4 @@
-"""When cells close, against small cases that were worked out by hand, and against the rule written
-down a second time: plain loops and scipy, with nothing of netbench's arithmetic.
-"""
+"""When cells close: by hand, and against the rule written down a second time with scipy."""
 
 from __future__ import annotations
 

@@ -126,9 +126,7 @@ def test_boots_of_different_number_are_paired_from_the_first() -> None:
 
 
 def stepped(lost: Callable[[Record, int], bool], made: Callable[[Record], Record | None]) -> Synth:
-    """Two kernels whose rounds differ by 50%, alike for both: paired with another round a ratio
-    would be far off. Runs that are lost by their round are made something else.
-    """
+    """Two kernels whose rounds differ by 50%: paired with another round a ratio is far off."""
     factors = {"kernel": ("a", "b"), "send": ("readwrite", "sendfile")}
     rounds = {boot: at // 2 for at, (boot, _) in enumerate(Synth(factors, boots=4).booted())}
 

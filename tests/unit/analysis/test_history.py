@@ -1,6 +1,4 @@
-"""Two results with earlier ones: the interval holds how far campaigns lie apart; which results
-count; and by simulation that nothing is found where nothing was changed.
-"""
+"""Two results with earlier ones: the interval holds how far campaigns lie apart."""
 
 from __future__ import annotations
 

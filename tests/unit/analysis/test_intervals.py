@@ -1,6 +1,4 @@
-"""Intervals, also of counts and of what has ends, and the rule that stops a cell: coverage is
-simulated, quantiles are compared with scipy.stats.
-"""
+"""Intervals, and the rule that stops a cell: by simulation, and by scipy.stats."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The short form of `make bench PARTS=truth`: each row of it, with fewer campaigns. The draws are
-the same each time; a row fails where it lies outside its bounds by more than four standard errors.
-"""
+"""The short form of `make bench PARTS=truth`; a row fails 4 errors off its bounds."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Every printed equation holds, within the rounding of its numbers: in all sections and forms of the
-sample results, and of profiles whose runs lie far apart.
-"""
+"""Every printed equation holds, within the rounding of its numbers, in all sections."""
 
 from __future__ import annotations
 
