@@ -443,6 +443,8 @@ def test_a_host_that_another_campaign_uses_is_not_booted(tmp_path: Path) -> None
         with pytest.raises(HostError, match="h: in use"):
             act()
         lab.boots._lock = busy
+    with pytest.raises(HostBusy, match="h: in use"):
+        lab.boots.bring_up("b", lambda number: "")
     assert lab.told("h") == ["a"]
 
 

@@ -24,7 +24,7 @@ from netbench.run.worker_pool import AT_ONCE, WorkerPool
 
 class Boots:
     """Boots of a campaign's hosts. `say` gets lines for the log and the terminal; `number` is that
-    of the last boot. `lock` locks a host: one that another campaign uses is not booted back.
+    of the last boot. `lock` locks a host: one that another campaign uses is not booted.
     """
 
     def __init__(
@@ -175,6 +175,9 @@ class Boots:
         def boot_again(host: BootingHost) -> None:
             host.boot(host.prepare(kernel), self.number)
 
+        if busy := self._together(self._take, self._hosts):
+            self._together(BootingHost.cancel, self._hosts)
+            raise HostBusy(joined(busy.values()))
         errors = self._together(boot, self._hosts)
         again = [host for host in self._hosts if host.name in errors and host.can_boot]
         if again:
@@ -206,12 +209,7 @@ class Boots:
         lines: dict[str, str] = {}
 
         def boot_back(host: BootingHost) -> None:
-            try:
-                self._lock(host.name)
-            except HostBusy:
-                raise
-            except Lost:  # nobody uses it
-                pass
+            self._take(host)
             lines[host.name] = host.boot_back()
 
         errors = self._together(boot_back, self._touched())
@@ -219,6 +217,14 @@ class Boots:
         if errors:
             raise HostError(joined([*done, *errors.values()]))
         return done
+
+    def _take(self, host: BootingHost) -> None:
+        try:
+            self._lock(host.name)
+        except HostBusy:
+            raise
+        except Lost:  # nobody is known to use it
+            pass
 
     def _touched(self) -> list[BootingHost]:
         return [host for host in self._hosts if host.original]
