@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from netbench import campaign
-from netbench.base.errors import NetbenchError, ReportError
+from netbench.base.errors import NetbenchError, ReportError, StoreError
 from netbench.base.json_lines import JsonLines, cannot_read
 from netbench.base.locked import is_locked
 from netbench.base.names import PROGRAM, shell_word
@@ -51,9 +51,11 @@ class Watched:
         """Errors: ReportError where it is no result; CampaignError."""
         if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
             raise no_result(folder)
-        own = campaign_state.find(folder)
-        is_its = own is not None and own.result == folder.absolute()
-        self._lock = own.journal if own and is_its else folder / "records.jsonl"
+        self._lock = folder / "records.jsonl"
+        with suppress(StoreError):  # it is looked at by another account
+            own = campaign_state.find(folder)
+            if own and own.result == folder.absolute():
+                self._lock = own.journal
         self.folder = folder
         self.state = ""
         planned = read_plan(folder / "plan.json")

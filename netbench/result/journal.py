@@ -91,8 +91,7 @@ class Change(Entry):
     def is_on(self, boot_id: str, network: int, machine: str) -> bool:
         """Whether it may be seen there; what programs have set may be in files."""
         if self.boot_id != boot_id:
-            is_old = self.network == 0  # of a netbench that noted no machine either
-            return self.op == "exec" and (is_old or self.of_machine == machine != "")
+            return self.op == "exec" and self.of_machine == machine != ""
         return self.is_anywhere or self.is_shared or self.network in (0, network)
 
     def is_below(self, other: Change) -> bool:

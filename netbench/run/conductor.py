@@ -95,7 +95,11 @@ def start(
         if campaign.auto:
             from netbench.run.pilot import with_window
 
-            campaign, pilot = with_window(campaign, pool)
+            with WorkerPool(campaign, channels) as own:
+                locks = HostLocks(campaign, own, f"{campaign.name[:24]}/pilot")
+                for host in campaign.roles:
+                    locks.lock(host)
+                campaign, pilot = with_window(campaign, own)
             progress.say(pilot)
             plan = Plan(campaign)
         plan = replace(plan, boot_ids=pool.boot_ids())

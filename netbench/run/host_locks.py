@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import Callable
 
-from netbench.base.errors import EngineError, HostBusy
+from netbench.base.errors import EngineError, HostBusy, HostError
 from netbench.engine.worker import Worker
 from netbench.model import Campaign
 from netbench.result.store import Store
@@ -69,7 +69,7 @@ class HostLocks:
         self._locked: dict[str, tuple[Worker, str]] = {}
 
     def lock(self, host: str) -> None:
-        """Lock a host through its present worker. Errors: HostBusy; Lost."""
+        """Lock a host through its present worker. Errors: HostBusy, of another campaign; Lost."""
         worker = self._pool.holder(host)
         before, name = self._locked.get(host, (worker, self._name))
         name = name if before is worker else self._new_name()
@@ -106,12 +106,14 @@ class HostLocks:
                     return
                 changed_hands = holder in UNNAMED and not error.errno
                 if not changed_hands and _result(holder) != self._result:
-                    why = BUSY.format(_result(holder), pid) if holder else str(error)
-                    raise HostBusy(f"{worker.host}: {why}") from error
+                    if not holder:
+                        raise HostError(f"{worker.host}: {error}") from error
+                    raise HostBusy(f"{worker.host}: {BUSY.format(_result(holder), pid)}") from error
                 if pid:
                     worker.end_stopped(pid, self._identity)
                 if time.monotonic() > deadline:
-                    raise HostBusy(f"{worker.host}: {HANGS.format(pid, self._patience)}") from error
+                    why = HANGS.format(pid, self._patience)
+                    raise HostError(f"{worker.host}: {why}") from error
             time.sleep(LOCK_PAUSE)
 
     def _is_ours(self, holder: str) -> bool:

@@ -67,7 +67,7 @@ def left_over(
                 remedy = f"`restore {identity}` puts it back"
                 who = "a dead campaign has left"
                 if is_busy and identity != own:
-                    who, remedy = f"campaign {identity} has", "it is under way: wait until it ends"
+                    who, remedy = f"{state.result} has", "it is under way: wait until it ends"
                 yield Finding("error", host, f"{who} {what}", remedy)
             elif of_host and locked:
                 _note_undone(state, of_host)

@@ -15,6 +15,7 @@ from typing import Any
 from netbench.base.cancel import side_by_side
 from netbench.base.errors import (
     EngineError,
+    HostBusy,
     HostGone,
     Lost,
     RequestError,
@@ -135,8 +136,8 @@ class Runner:
         try:
             yield
         except Lost as error:
-            if self._ends_with_pair:
-                raise
+            if self._ends_with_pair or isinstance(error, HostBusy):
+                raise  # `resume` goes on
             self._lost[pair] = error
         finally:
             if gate:
@@ -158,6 +159,7 @@ class Runner:
         with self._losing(unit.pair, gate):
             for attempt in range(1, ATTEMPTS + 1):
                 try:
+                    self._settings.renew(unit)
                     if isinstance(step, Apply) or (attempt > 1 and self._settings.wanted(unit)):
                         self._settings.enter(unit)
                     match step:
@@ -190,7 +192,6 @@ class Runner:
         lost in it; KeyboardInterrupt.
         """
         unit, beside = step.unit, list[str]()
-        self._settings.renew(unit)
         unverified = self._why_unverified(unit)
         number = self._numbers.pop(unit.key, 0) or self._recorder.next_number()
         empty = empty_record(unit, number, step.block, step.boot)

@@ -36,9 +36,7 @@ MEMORY = "2GB"  # what DuckDB keeps; beyond, it uses files
 
 
 class Answer(NamedTuple):
-    """What a query gave: the names of its columns, and rows of Python's values. `notes`: what was
-    left out.
-    """
+    """What a query gave: names of columns, rows of Python's values; `notes`: what was left out."""
 
     columns: Sequence[str]
     rows: Sequence[tuple[Any, ...]]

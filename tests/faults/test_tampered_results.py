@@ -39,7 +39,7 @@ from netbench.result.journal import (
     OriginalKernel,
     Restored,
     entry_json,
-    own_machine,
+    machine_of,
 )
 from netbench.result.store import Store
 from netbench.run import conductor
@@ -346,7 +346,7 @@ def test_once_hosts_are_locked_nobody_is_at_what_is_left_on_them(
         dead.state.lock(dead.folder)
     if how == "it lives":
         Journal(dead.state.journal).write(replace(dead.change(2, "mended"), network=3))
-    told = pytest.raises(HostError, match=r"(left|campaign \w+ has) mended-2 changed")
+    told = pytest.raises(HostError, match=r"(left|result has) mended-2 changed")
     with helper() as worker, told if how != "it lives" else nullcontext():
         if how in ("it lives", "it is of 0.2.0"):
             worker.operate("lock", "kernel", "it+1")
@@ -357,6 +357,8 @@ def test_what_a_dead_campaign_has_booted_is_not_measured(dead: Dead, tmp_path: P
     file = tmp_path / "c.yaml"
     file.write_text(CAMPAIGN)
     journal, boot = Journal(dead.state.journal), own_boot_id()
+    with helper() as worker:
+        own = machine_of(worker.hello.machine)
     for entry in (Restored((2,), "here"), OriginalKernel("x", "1", "6.1", "quiet")):
         journal.write(entry)
     assert call("check", file).returncode == 0
@@ -366,10 +368,10 @@ def test_what_a_dead_campaign_has_booted_is_not_measured(dead: Dead, tmp_path: P
     journal.write(Back("x", boot))
     assert call("check", file).returncode == 0
     booting = BootBegun(2, "k", "x", "6.2", "1")
-    for entry in (OriginalKernel("x", "1", "6.1", "quiet", own_machine()), booting):
+    for entry in (OriginalKernel("x", "1", "6.1", "quiet", own), booting):
         journal.write(entry)
     assert left in call("check", file).stdout
-    for entry in (Back("x", boot), ModulesShown("x", "/lib/modules/6.1", False, own_machine())):
+    for entry in (Back("x", boot), ModulesShown("x", "/lib/modules/6.1", False, own)):
         journal.write(entry)
     assert left in call("check", file).stdout
 
