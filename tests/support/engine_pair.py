@@ -58,9 +58,7 @@ class Side:
 
 @dataclass
 class Pair:
-    """A sender and a receiver. `between` is called with the pair where nothing moves: after the
-    receiver's opening edge of a bytes-bounded run, before the sender's.
-    """
+    """A sender and a receiver. `between` is called with the pair where nothing moves."""
 
     sender: Worker
     receiver: Worker

@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from netbench import campaign
-from netbench.base.errors import BootError, CampaignError, HostBusy, HostError, HostGone
+from netbench.base.errors import BootError, CampaignError, HostBusy, HostError, HostGone, WorkerLost
 from netbench.engine.worker import Worker
 from netbench.hosts.host_channel import Channel, Result
 from netbench.hosts.local import LocalChannel
@@ -443,6 +444,7 @@ def test_a_host_that_another_campaign_uses_is_not_booted(tmp_path: Path) -> None
         with pytest.raises(HostError, match="h: in use"):
             act()
         lab.boots._lock = busy
+    lab.boots._lock = Mock(side_effect=[WorkerLost("h: gone"), HostBusy("h: in use")])
     with pytest.raises(HostBusy, match="h: in use"):
         lab.boots.bring_up("b", lambda number: "")
     assert lab.told("h") == ["a"]

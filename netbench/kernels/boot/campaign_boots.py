@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 
 from netbench.base.cancel import side_by_side
-from netbench.base.errors import BootError, EngineError, HostBusy, HostError, Lost
+from netbench.base.errors import BootError, EngineError, HostBusy, HostError, Lost, WorkerLost
 from netbench.kernels.boot import boot_method
 from netbench.kernels.boot.acceptance import wait_until_ready
 from netbench.kernels.boot.boot_method import Target
@@ -219,7 +220,11 @@ class Boots:
         return done
 
     def _take(self, host: BootingHost) -> None:
+        """Lock a host, by a new worker where the one there is lost. Errors: HostBusy."""
         try:
+            with suppress(WorkerLost):
+                return self._lock(host.name)
+            self._pool.release(host.name, wait=False)
             self._lock(host.name)
         except HostBusy:
             raise
