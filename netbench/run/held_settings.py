@@ -407,6 +407,7 @@ class HeldSettings:
         as restore.
         """
         worker = self._pool.holder(host)
+        self._locks.lock(host)  # else another campaign has changed it since
         boot_id, before = self._found[host]
         if worker.hello.boot_id != boot_id:
             return

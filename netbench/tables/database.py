@@ -135,9 +135,7 @@ class Database(ExitStack):
         return f"SELECT * FROM {view}"
 
     def query(self, sql: str) -> Answer:
-        """The answer of the last statement. Only the tables that it names are made. Errors:
-        RequestError with what DuckDB says.
-        """
+        """The answer of the last statement. Errors: RequestError with what DuckDB says."""
         if re.fullmatch(r"\s*SHOW\s+TABLES\s*;?\s*", sql, re.IGNORECASE):
             return Answer(["name"], [(name,) for name in (*TABLES, *VIEWS)])
         with refusing("query"):

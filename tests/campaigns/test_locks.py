@@ -64,8 +64,7 @@ def test_hosts_that_are_one_machine_outlive_the_loss_of_their_workers(two: Campa
         refused(two)
 
 
-def test_a_worker_that_is_new_locks_its_host_before_a_run(two: Campaign) -> None:
-    """Also of a campaign that sets nothing: another may have begun meanwhile."""
+def test_a_worker_that_is_new_locks_its_host_whatever_it_sets(two: Campaign) -> None:
     nothing = campaign.parse(TEXT.partition("settings")[0], "locks.yaml")
     with WorkerPool(nothing) as pool, WorkerPool(two) as other:
         ours, unit = held(nothing, pool), cast(Unit, SimpleNamespace(pair=nothing.pairs[0]))
@@ -74,8 +73,9 @@ def test_a_worker_that_is_new_locks_its_host_before_a_run(two: Campaign) -> None
             pool.dismiss_holder(host)
             pool.dismiss(host, role)
         held(two, other, "other/result").claim()
-        with pytest.raises(HostBusy, match="the campaign other/result is using this host"):
-            ours.renew(unit)
+        for act in (lambda: ours.renew(unit), lambda: ours._look("snd")):
+            with pytest.raises(HostBusy, match="the campaign other/result is using this host"):
+                act()
 
 
 def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_lock(
