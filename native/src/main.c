@@ -11,8 +11,8 @@
 static int serve(int count, char **words)
 {
 	if (count == 2 && !strcmp(words[1], "helper")) {
-		utimensat(AT_FDCWD, "/proc/self/exe", NULL,
-			  0); /* it is in use: not to be removed */
+		/* it is in use, and not to be removed */
+		utimensat(AT_FDCWD, "/proc/self/exe", NULL, 0);
 		return nb_serve(STDIN_FILENO, STDOUT_FILENO, NB_HELPER, "");
 	}
 	if ((count == 2 || count == 3) && !strcmp(words[1], "mover"))

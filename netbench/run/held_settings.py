@@ -125,7 +125,7 @@ class HeldSettings:
 
     def claim(self) -> None:
         """Lock every host, and put back what an earlier worker of this campaign left. Errors:
-        HostBusy; HostError where another one has left something since; EngineError; Lost.
+        HostBusy, also where another one has left something since; EngineError; Lost.
         """
         boots = {host: self._pool.holder(host).hello.boot_id for host in self._campaign.roles}
         self._each_kernel(boots, self._begin_on)
