@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 
 PRIVATE = re.compile(
-    r"(?i)machine.?id|pass|secret|token|\bkeys?\b|user|cred|auth|initiator|hostname|domain|^[ug]id$"
+    r"(?i)machine.?id|pass|secret|token|\bkeys?\b|user|cred|auth|initiator|hostname|domain"
+    "|^([ug]id|name)$"
 )
 """Names of options whose values may identify a person or grant access."""
 

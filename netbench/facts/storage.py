@@ -13,8 +13,8 @@ MOUNTS = 'readlink -f -- "$1" && exec cat /proc/self/mountinfo'
 def mounted(text: str) -> str:
     """File system, device and options of the mount that holds a path, by the output of MOUNTS.
 
-    Options that identify a person, and sources that are not devices, are left out. Errors:
-    ValueError.
+    Options that may identify a person (folders too, of an overlay), and sources that are not
+    devices, are left out. Errors: ValueError.
     """
     path, _, table = text.partition("\n")
     longest, mount = "", ""
@@ -42,7 +42,7 @@ def _mount(kind: str, source: str, options: str) -> str:
     public = [
         word
         for word in dict.fromkeys(options.split(","))
-        if word and not PRIVATE.search(word.partition("=")[0])
+        if word and "/" not in word and not PRIVATE.search(word.partition("=")[0])
     ]
     device = f" on {source}" if source.startswith("/dev/") else ""
     return f"{kind}{device}: {','.join(public)}"

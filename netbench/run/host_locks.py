@@ -26,7 +26,6 @@ LOCK_SECONDS = 60.0
 """A worker of ours that lost its controller is gone by then; as long again for each setting whose
 program may undo it, which has 30 s and may be looked at."""
 LOCK_PAUSE = 0.2
-UNNAMED = ("", "unknown")  # released since it was refused; taken, but its file not yet written
 BUSY = (
     "the campaign {} is using this host (process {} there); wait for it to end, or stop it; where"
     " it is dead already, `restore` its result"
@@ -63,21 +62,17 @@ class HostLocks:
         self._said: set[tuple[str, str]] = set()
         self._result = result
         self.scopes = ("host", "kernel") if changes_kernel(campaign) else ("host",)
-        self._name = self._new_name()
+        # Hosts that share a namespace share its lock by sharing a name.
+        self._name = f"{result}+{os.urandom(4).hex()}"
         self._patience = LOCK_SECONDS * (1 + len(campaign.commands))
-        # By host, the worker that locked it, and the name
-        self._locked: dict[str, tuple[Worker, str]] = {}
 
     def lock(self, host: str) -> None:
-        """Lock a host through its present worker. Errors: HostBusy, of another campaign; Lost."""
-        worker = self._pool.holder(host)
-        before, name = self._locked.get(host, (worker, self._name))
-        name = name if before is worker else self._new_name()
-        self._locked[host] = worker, name  # as its own, where what follows is interrupted
+        """Lock a host through its present workers. Errors: HostBusy, of another campaign; Lost."""
+        worker, mover = self._pool.holder(host), self._pool.host_worker(host)
         for scope in self.scopes:
-            self._take(worker, scope, name)
-        if (mover := self._pool.host_worker(host)) is not worker:
-            self._take(mover, "host", name)
+            self._take(worker, scope, mover)
+        if mover is not worker:
+            self._take(mover, "host", worker)
         self._name_others(host, mover)
 
     def _name_others(self, host: str, worker: Worker) -> None:
@@ -88,40 +83,33 @@ class HostLocks:
                 self._said.add((host, other))
                 self.say(f"{host}: {OTHERS.format(other)}")
 
-    def _new_name(self) -> str:
-        """Hosts that share a namespace share its lock by sharing a name. A worker that was lost has
-        locked under another one.
-        """
-        return f"{self._result}+{os.urandom(4).hex()}"
-
-    def _take(self, worker: Worker, scope: str, name: str) -> None:
+    def _take(self, worker: Worker, scope: str, other: Worker) -> None:
+        """`other`: it knows lost workers of its own kind."""
         deadline = time.monotonic() + self._patience
         while True:
+            refusal = None
             try:
-                worker.operate("lock", scope, name)
-                return
+                worker.operate("lock", scope, self._name)
             except EngineError as error:
-                holder, pid = lock_holder(worker, scope)
-                if self._is_ours(holder):
-                    return
-                changed_hands = holder in UNNAMED and not error.errno
-                if not changed_hands and _result(holder) != self._result:
-                    if not holder:
-                        raise HostError(f"{worker.host}: {error}") from error
-                    raise HostBusy(f"{worker.host}: {BUSY.format(_result(holder), pid)}") from error
-                if pid:
-                    worker.end_stopped(pid, self._identity)
-                if time.monotonic() > deadline:
-                    why = HANGS.format(pid, self._patience)
-                    raise HostError(f"{worker.host}: {why}") from error
+                refusal = error
+            holder, pids = lock_holders(worker, scope)
+            if refusal and not holder and refusal.errno:
+                raise HostError(f"{worker.host}: {refusal}") from refusal
+            if holder and _result(holder) != self._result:
+                why = BUSY.format(_result(holder), *pids[:1] or [0])
+                raise HostBusy(f"{worker.host}: {why}") from refusal
+            of_kernel = [e.hello for e in self._pool.workers().values()]
+            present = {e.pid for e in of_kernel if e.boot_id == worker.hello.boot_id}
+            lost = [pid for pid in pids if pid not in present]
+            if not refusal and not lost:
+                return
+            for pid in lost:
+                for each in {worker, other}:
+                    each.end_stopped(pid, self._identity)
+            if time.monotonic() > deadline:
+                why = HANGS.format(*lost[:1] or [0], self._patience)
+                raise HostError(f"{worker.host}: {why}") from refusal
             time.sleep(LOCK_PAUSE)
-
-    def _is_ours(self, holder: str) -> bool:
-        """Whether a present worker of this campaign holds a lock, of a host that shares it."""
-        return any(
-            name == holder and self._pool.is_current(host, worker)
-            for host, (worker, name) in dict(self._locked).items()
-        )
 
 
 def result_name(campaign: Campaign, store: Store) -> str:
@@ -134,9 +122,9 @@ def refuse_busy(pool: WorkerPool) -> None:
 
     def look(host: str) -> None:
         for worker in (pool.host_worker(host), pool.holder(host)):
-            holder, pid = lock_holder(worker, "host")
+            holder, pids = lock_holders(worker, "host")
             if holder:
-                raise HostBusy(f"{host}: {BUSY.format(_result(holder), pid)}")
+                raise HostBusy(f"{host}: {BUSY.format(_result(holder), *pids[:1] or [0])}")
 
     pool.each(look)
 
@@ -153,10 +141,10 @@ def _result(holder: str) -> str:
     return holder.rpartition("+")[0] or holder
 
 
-def lock_holder(worker: Worker, scope: str) -> tuple[str, int]:
-    """The holder of a lock and its pid on the host; ("", 0) where none can be read."""
-    name, pid, *_ = [*_lines(worker, scope), "", ""]
-    return name, int(pid) if pid.isdecimal() else 0
+def lock_holders(worker: Worker, scope: str) -> tuple[str, list[int]]:
+    """The name of a lock's holders, and their pids on the host; "" where there is none."""
+    name, *pids = _lines(worker, scope) or [""]
+    return name, [int(pid) for pid in pids if pid.isdecimal()]
 
 
 def _lines(worker: Worker, what: str) -> list[str]:

@@ -14,7 +14,7 @@ from netbench.result import campaign_state
 from netbench.result.campaign_state import CampaignState
 from netbench.result.journal import BootBegun, Booted, Change, Journal, Restored, machine_of
 from netbench.run.finding import Finding
-from netbench.run.host_locks import lock_holder
+from netbench.run.host_locks import lock_holders
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.put_back import undone_by
 
@@ -27,7 +27,8 @@ def left_over(
     """An error for each host that another campaign than `own` has left changed, or `own` where it
     cannot put that back, but for what a helper has undone. `locked`: what of the hosts is locked
     for `own`: nobody else is at that, though somebody may be at a campaign that has changed it; and
-    what is undone is journalled, since a helper's word goes with the boot. Errors: of reaching one.
+    what is undone here is journalled, since a helper's word goes with the boot; any host could say
+    that it is this one. Errors: of reaching one.
     """
     for identity, state in campaign_state.unfinished():
         if isinstance(state, str):
@@ -52,7 +53,7 @@ def left_over(
             worker = _with_root(pool, host) if of_host else pool.host_worker(host)
             if is_busy:  # it may be at another host of this kernel, or one with this machine-id
                 is_free = "kernel" in locked or (
-                    worker.hello.user == ROOT and not lock_holder(worker, "kernel")[0]
+                    worker.hello.user == ROOT and not lock_holders(worker, "kernel")[0]
                 )
                 near = 0, here[1]
                 of_host = [e for e in of_host if is_free or not e.is_anywhere or e.network in near]
@@ -60,7 +61,9 @@ def left_over(
                 back = journal.here(host, here[0], False, *here[1:])[0]
                 now = [e for e in of_host if e.host == host and e.boot_id == here[0]]
                 of_host = [change for change in now if change not in back]
-            undone = undone_by(worker, identity, [change.number for change in of_host])
+            is_root = worker.hello.user == ROOT
+            known = [c.number for c in of_host if is_root or c.op == "exec"]
+            undone = undone_by(worker, identity, known)
             left = [change for change in of_host if change.number not in undone]
             what = f"{left[0].setting} changed" if left else "another kernel, or its modules"
             if left or here[0] in booted or here[2] in machines:
@@ -69,7 +72,7 @@ def left_over(
                 if is_busy and identity != own:
                     who, remedy = f"{state.result} has", "it is under way: wait until it ends"
                 yield Finding("error", host, f"{who} {what}", remedy)
-            elif of_host and locked:
+            elif of_host and locked and pool.is_local(host):
                 _note_undone(state, of_host)
 
 

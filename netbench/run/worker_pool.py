@@ -125,6 +125,10 @@ class WorkerPool:
         """The sender's and the receiver's worker. Errors: as worker."""
         return self.worker(pair.sender, "sender"), self.worker(pair.receiver, "receiver")
 
+    def is_local(self, host: str) -> bool:
+        """Whether a host is the machine that the controller runs on."""
+        return self._hosts[host].ssh is None
+
     def channel(self, host: str) -> Channel:
         """The way to a host, opened where there is none."""
         if host not in self._channels:

@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -473,13 +472,16 @@ def test_a_host_is_locked_by_one_holder(here: Namespace) -> None:
             assert holder(first, "host") == ""
             assert take(first, "host", "one") == "one"
             assert take(first, "host", "one") == "one", "its own"
-            assert take(second, "host", "one") == "one", "another worker of the same campaign"
             assert take(other, "host", "two") == "not one"
+            assert take(second, "host", "one") == "one", "another worker of the same campaign"
+            assert read(other, "lock", "host") == f"one\n{first.hello.pid}\n{second.hello.pid}\n"
             assert take(first, "host", "two") == "not one", "a name is for life"
             assert take(far, "host", "two") == "two", "another namespace is another host"
-            assert holder(other, "host") == "one"
             first.undo()
             assert holder(other, "host") == "one", "never undone"
+            os.kill(first.hello.pid, signal.SIGKILL)
+            wait_for(lambda: read(other, "lock", "host") == f"one\n{second.hello.pid}\n")
+            assert take(other, "host", "two") == "not one", "each of them holds it"
         assert take(other, "host", "two") == "two", "free once its process has left"
 
 
@@ -500,7 +502,8 @@ def test_a_kernel_is_locked_across_namespaces(here: Namespace) -> None:
                 assert take(worker, "kernel", "theirs") == f"not {mine}"
             assert take(other, "kernel", mine) == mine, "another worker of the same campaign"
             assert take(far, "host", "theirs") == "theirs", "the host's is another lock"
-            os.kill(first.hello.pid, signal.SIGKILL)
+            for each in (first, other):
+                os.kill(each.hello.pid, signal.SIGKILL)
             take_in_time(far, "kernel", "theirs")
         assert take(beside, "kernel", mine) == "not theirs"
 
@@ -511,48 +514,15 @@ def lock_file(here: Namespace) -> Path:
     return Path(f"/run/netbench/locks/host-{info}")
 
 
-# A holder that is slow to write its name.
-DAWDLER = """
-import fcntl, os, sys
-held = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-fcntl.lockf(held, fcntl.LOCK_EX)
-print("held", flush=True)
-sys.stdin.readline()
-os.write(held, b"dawdler")
-sys.stdin.readline()
-"""
-
-
-@pytest.mark.root
-def test_a_holder_without_a_name_is_waited_for_then_refused(
-    here: Namespace, worker: Worker
-) -> None:
-    assert holder(worker, "host") == ""
-    argv = [sys.executable, "-c", DAWDLER, str(lock_file(here))]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, bufsize=1) as dawdler:
-        assert dawdler.stdin is not None
-        assert dawdler.stdout is not None
-        assert dawdler.stdout.readline() == "held\n"
-        assert holder(worker, "host") == "unknown"
-        assert take(worker, "host", "me") == "not unknown"
-        naming = threading.Timer(0.1, dawdler.stdin.write, ["\n"])
-        naming.start()
-        assert take(worker, "host", "me") == "not dawdler"
-        naming.join()
-        dawdler.kill()
-    assert take(worker, "host", "me") == "me"
-
-
 @pytest.mark.root
 def test_what_locks_hold_is_roots_alone(here: Namespace, worker: Worker) -> None:
     assert take(worker, "host", "me") == "me"
     file = lock_file(here)
-    assert file.read_text() == f"me {worker.hello.pid}"
+    assert file.read_text() == f"me\n{worker.hello.pid}\n"
     found = [(path.stat().st_uid, path.stat().st_mode & 0o777) for path in (file.parent, file)]
     assert found == [(0, 0o700), (0, 0o600)]
     assert not file.parent.parent.stat().st_mode & 0o022
-    file.write_bytes(b"a\x1b[31m\nb\xff" + b"x" * 100)
+    file.write_bytes(b"a\x1b[31m\tb\xff" + b"x" * 100)
     with here.worker() as other:
         shown = holder(other, "host")
         assert shown == "a?[31m?b?" + "x" * 51, "no control character, 60 at most"
@@ -611,8 +581,9 @@ def test_accounts_without_a_folder_lock_each_its_own(here: Namespace) -> None:
         place.mkdir()  # by somebody else, who was faster
         with as_nobody(here, *bare) as first, as_nobody(here, *bare) as second:
             assert take(first, "host", "one") == "one", "a campaign is not stopped by that"
-            assert take(second, "host", "two") == "not one", "nor is its lock taken away"
             assert list(place.iterdir()) == []
+            place.rmdir()
+            assert take(second, "host", "two") == "not one", "nor is its lock taken away"
     finally:
         for each in Path("/tmp").glob("netbench-65534*"):
             shutil.rmtree(each, ignore_errors=True)

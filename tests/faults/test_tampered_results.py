@@ -45,6 +45,7 @@ from netbench.result.store import Store
 from netbench.run import conductor
 from netbench.run.held_settings import BEGUN
 from netbench.run.host_facts import own_boot_id
+from netbench.run.worker_pool import WorkerPool
 from netbench.settings.put_back import undone_by
 from tests.support.engine_pair import helper
 from tests.support.local import call
@@ -351,6 +352,18 @@ def test_once_hosts_are_locked_nobody_is_at_what_is_left_on_them(
         if how in ("it lives", "it is of 0.2.0"):
             worker.operate("lock", "kernel", "it+1")
         conductor.start(campaign.parse(CAMPAIGN, "t.yaml"), tmp_path / "r")
+
+
+@pytest.mark.usefixtures("whole_kernel")
+def test_what_a_host_elsewhere_says_is_undone_is_not_forgotten(
+    dead: Dead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WorkerPool, "is_local", lambda *_: False)  # it says that it is this one
+    with helper() as worker:
+        for step in ("begin", "2"):
+            worker.operate("undone", (dead.state.path.name, "0"), step)
+        conductor.start(campaign.parse(CAMPAIGN, "t.yaml"), tmp_path / "r")
+    assert Journal(dead.state.journal).left()
 
 
 def test_what_a_dead_campaign_has_booted_is_not_measured(dead: Dead, tmp_path: Path) -> None:

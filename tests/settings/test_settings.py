@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -877,16 +877,16 @@ def test_a_restore_elsewhere_leaves_what_is_known_of_undone_changes(worker: Work
 
 def test_an_account_has_few_logs_of_what_was_undone() -> None:
     """Those of who is gone give way: of 16 the oldest, of what was begun alone each."""
-    helper = Worker(LocalProcess(("env", "SUDO_UID=4242", "SUDO_USER=kim", *HELPER)), "here")
-    begun, *names = [secrets.token_hex(16) for _ in range(19)]
+    argv = ("env", "SUDO_UID=4243", "SUDO_USER=kim", *HELPER)
+    helper = Worker(LocalProcess(argv), "here")
+    begun, *names = [secrets.token_hex(16) for _ in range(18)]
     old, living, more = names[1], names[-2], names[-1]
     helper.operate("undone", (begun, "0"), "begin")
     for name in names[:-1]:
         helper.operate("undone", (name, "0"), "3")
-    assert not Path(f"/run/netbench/locks/undone-4242-{begun}").exists()
+    assert not Path(f"/run/netbench/locks/undone-4243-{begun}").exists()
     helper.operate("undone", (living, "0"), "7")  # one that is there
-    assert helper.operate("undone", (living, "5"))[0] == "7 7\n"
-    os.utime(f"/run/netbench/locks/undone-4242-{old}", (0, 0))
+    os.utime(f"/run/netbench/locks/undone-4243-{old}", (0, 0))
     helper.operate("undone", (more, "0"), "begin")
     left = [helper.operate("undone", (each, "0"))[0] for each in names[:3]]
     assert left == ["3 3\n", "", "3 3\n"]
@@ -895,4 +895,11 @@ def test_an_account_has_few_logs_of_what_was_undone() -> None:
         helper.operate("undone", (living, "0"), str(2**20))
     for name in names:
         helper.operate("undone", (name, "0"), "end")
+    with ExitStack() as stack:
+        for name in names[:16]:
+            each = stack.enter_context(closing(Worker(LocalProcess(argv), "here")))
+            each.operate("undone", (name, "0"), "begin")
+        with pytest.raises(EngineError, match="Disk quota exceeded"):
+            helper.operate("undone", (more, "0"), "begin")
+        assert not Path(f"/run/netbench/locks/undone-4243-{more}").exists()
     helper.close()

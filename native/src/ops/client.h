@@ -112,6 +112,12 @@ int nb_lock_folder(void);
 /* A file there: a descriptor, or -1 with errno. */
 int nb_lock_open(const char *name, int flags);
 
+/* Lock a byte of a file (F_OFD_SETLK, fcntl_locking(2)): 0, or -1 with errno. */
+int nb_lock_byte(int fd, off_t at);
+/* Whether one of these bytes is locked, by what else than `fd`; `length` 0: of all that follow; -1
+ * with errno. */
+int nb_lock_held(int fd, off_t at, off_t length);
+
 /* Decode one NB_OP payload, in which the request's texts stay. 0, or a negative code with the error
  * filled. */
 int nb_op_decode(struct nb_op_request *request, const unsigned char *payload, size_t length,

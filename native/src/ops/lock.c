@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock of a host, which is a network namespace, or of its whole kernel: a record lock
- * (F_OFD_SETLK, fcntl_locking(2)) on a file in a folder that only this account can open, so no
- * other account can take it. The kernel releases it when its process ends, however it ends. The
- * file holds the name of the holder and its pid, by which one that is stopped can be ended. Beside
- * it each holder binds an abstract unix socket (unix(7)) with its name: a hint for other accounts,
- * which anybody can forge.
+ * The lock of a host, which is a network namespace, or of its whole kernel: record locks
+ * (F_OFD_SETLK, fcntl_locking(2)) on a file in a folder that only this account can open. Workers of
+ * one campaign hold it together, under one name, each the byte of its pid, which the kernel
+ * releases when the process ends, however it ends. The file has their name and pids, by which one
+ * that is stopped can be ended. Beside it each binds an abstract unix socket (unix(7)) with its
+ * name: a hint for other accounts, which anybody can forge.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,20 +19,20 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../clock.h"
 #include "../wire.h"
 #include "client.h"
 
-enum { HOLDER_MAX = 60, ATTEMPTS = 1000, HINTS = 16 };
+enum { HOLDER_MAX = 60, PIDS_MAX = 1 << 14, HINTS = 16 };
+enum { FIRST_PID = 1 }; /* the byte before it is locked while who takes the lock reads and writes */
 
-static const char OPERATION[] = "lock", NAMELESS[] = "unknown", HINT[] = "netbench.campaign.";
+static const char OPERATION[] = "lock", HINT[] = "netbench.campaign.";
 static char unlocked[HOLDER_MAX + 1]; /* the holder where this account has no place for a lock */
 
 struct lock_request {
 	const char *what; /* host, kernel */
 	char file[64];
 	char found[HOLDER_MAX + 1]; /* the holder; "": there is none */
-	int pid;		    /* of the holder; 0: it has not written it yet */
+	char pids[PIDS_MAX];	    /* of the holders, a line each */
 	struct nb_error *error;
 };
 
@@ -121,24 +121,30 @@ static int enter_all(const char *base, const char *const *names, mode_t above)
 }
 
 /* /tmp/netbench-UID, or, where another account was there first, a folder of this account's own
- * whose name begins so. */
+ * whose name begins so. That is used from then on: another account may remove its own again. */
 static int enter_tmp(void)
 {
-	char own[32], made[64];
+	char own[64], made[sizeof(own) + 16];
 	const char *names[] = { own, "locks", NULL };
-	int length = snprintf(own, sizeof(own), "netbench-%u", (unsigned int)geteuid());
-	int fd = enter_all("/tmp", names, 0700);
-	DIR *tmp = fd < 0 ? opendir("/tmp") : NULL;
+	int length = snprintf(own, sizeof(own), "netbench-%u", (unsigned int)geteuid()), fd;
+	DIR *tmp = opendir("/tmp");
 	const struct dirent *entry;
 
-	while (tmp && fd < 0 && (entry = readdir(tmp))) {
-		names[0] = entry->d_name;
-		if (!strncmp(names[0], own, (size_t)length) && names[0][length] == '.')
-			fd = enter_all("/tmp", names, 0700);
+	snprintf(made, sizeof(made), "/tmp/%s.XXXXXX", own);
+	while (tmp && (entry = readdir(tmp))) {
+		const char *name = entry->d_name;
+
+		if (strncmp(name, own, (size_t)length) || name[length] != '.' ||
+		    strlen(name) != strlen(made) - 5 || strcmp(name, own) < 0)
+			continue;
+		fd = enter(dirfd(tmp), name, 0700);
+		if (fd >= 0)
+			strcpy(own, name);
+		close(fd);
 	}
 	if (tmp)
 		closedir(tmp);
-	snprintf(made, sizeof(made), "/tmp/%s.XXXXXX", own);
+	fd = enter_all("/tmp", names, 0700);
 	if (fd >= 0 || !mkdtemp(made))
 		return fd;
 	names[0] = strrchr(made, '/') + 1;
@@ -163,35 +169,40 @@ int nb_lock_open(const char *name, int flags)
 	return fd;
 }
 
-/* Find the holder: 1 and its name; 0: there is none; -1 with errno. */
-static int look(struct lock_request *request, int fd)
+int nb_lock_byte(int fd, off_t at)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	char text[HOLDER_MAX + 24] = "", holder[HOLDER_MAX + 1] = "";
+	struct flock lock = { .l_type = F_WRLCK, .l_start = at, .l_len = 1 };
 
-	request->found[0] = 0;
-	request->pid = 0;
-	if (fcntl(fd, F_OFD_GETLK, &lock))
-		return -1;
-	if (lock.l_type == F_UNLCK)
-		return 0;
-	if (pread(fd, text, sizeof(text) - 1, 0) < 0 ||
-	    sscanf(text, "%60[^ ] %d", holder, &request->pid) < 1)
-		strcpy(holder, NAMELESS); /* it has not written it yet */
-	copy_name(request->found, holder, strlen(holder));
-	return 1;
+	return fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-/* 1: locked, for as long as this process lives; 0: another process has it; -1 with errno. */
-static int lock_file(int fd, const char *holder)
+int nb_lock_held(int fd, off_t at, off_t length)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	char text[HOLDER_MAX + 24];
-	int length = snprintf(text, sizeof(text), "%s %d", holder, (int)getpid());
+	struct flock lock = { .l_type = F_WRLCK, .l_start = at, .l_len = length };
 
-	if (fcntl(fd, F_OFD_SETLK, &lock))
-		return errno == EAGAIN || errno == EACCES ? 0 : -1;
-	return ftruncate(fd, 0) || pwrite(fd, text, (size_t)length, 0) != length ? -1 : 1;
+	return fcntl(fd, F_OFD_GETLK, &lock) ? -1 : lock.l_type != F_UNLCK;
+}
+
+/* Find the holders: 1, their name and pids; 0: there is none; -1 with errno. */
+static int look(struct lock_request *request, int fd)
+{
+	char text[HOLDER_MAX + PIDS_MAX] = "", *rest = NULL, *word;
+	int held = nb_lock_held(fd, FIRST_PID, 0);
+	size_t length = 0;
+	long pid;
+
+	if (held <= 0)
+		return held;
+	if (pread(fd, text, sizeof(text) - 1, 0) < 0)
+		return -1;
+	word = strtok_r(text, "\n", &rest);
+	copy_name(request->found, word ? word : "?", word ? strlen(word) : 1);
+	while ((word = strtok_r(NULL, "\n", &rest)) && length < PIDS_MAX - 32) {
+		pid = strtol(word, NULL, 10);
+		if (pid >= FIRST_PID && nb_lock_held(fd, pid, 1) > 0)
+			length += (size_t)sprintf(request->pids + length, "%ld\n", pid);
+	}
+	return 1;
 }
 
 /* Tell other accounts. They may have bound the name, so nothing depends on it. */
@@ -233,19 +244,22 @@ static int read_hints(FILE *text)
 	return 0;
 }
 
-/* Lock, or find out who has. 1: locked; 0: `found` has; -1 with errno. */
+/* Lock, while this process lives: 1; 0: `found` has it, who may be `holder`; -1 with errno. The
+ * file is written before the byte is locked, so a name is always of those who hold it. */
 static int take(struct lock_request *request, int fd, const char *holder)
 {
-	int taken = 0;
+	struct flock gate = { .l_type = F_WRLCK, .l_len = FIRST_PID };
+	int own = (int)getpid(), length;
 
-	for (int i = 0; !taken && i < ATTEMPTS; i++) {
-		if (i)
-			nb_sleep(1000000);
-		taken = lock_file(fd, holder);
-		if (!taken && look(request, fd) > 0 && strcmp(request->found, NAMELESS) != 0)
-			return 0;
-	}
-	return taken;
+	if (fcntl(fd, F_OFD_SETLKW, &gate) || (length = look(request, fd)) < 0)
+		return -1;
+	if ((length && strcmp(request->found, holder) != 0) || nb_lock_held(fd, own, 1))
+		return 0;
+	length = dprintf(fd, "%s\n%s%d\n", holder, request->pids, own);
+	if (length < 0 || ftruncate(fd, length) || nb_lock_byte(fd, own))
+		return -1;
+	gate.l_type = F_UNLCK;
+	return fcntl(fd, F_OFD_SETLK, &gate) ? -1 : 1;
 }
 
 static int set_lock(const struct nb_target *target, const char *holder, struct nb_error *error)
@@ -262,14 +276,11 @@ static int set_lock(const struct nb_target *target, const char *holder, struct n
 	if ((status = name_file(&request)))
 		return status;
 	fd = nb_lock_open(request.file, O_CREAT);
-	if (fd < 0) {
-		if (!geteuid())
-			return fail_lock(&request);
-		strcpy(unlocked, holder); /* it has rights to nothing that a lock protects */
-		give_hint(holder);
-		return 0;
-	}
-	taken = take(&request, fd, holder);
+	if (fd < 0 && !geteuid())
+		return fail_lock(&request);
+	if (fd < 0) /* it has rights to nothing that a lock protects */
+		strcpy(unlocked, holder);
+	taken = fd < 0 ? 1 : take(&request, fd, holder);
 	if (taken > 0) {
 		give_hint(holder);
 		return 0;
@@ -279,7 +290,7 @@ static int set_lock(const struct nb_target *target, const char *holder, struct n
 	if (status || !strcmp(request.found, holder))
 		return status;
 	return nb_fail(error, NB_ERR_REQUEST, OPERATION, "wait until it is done, or stop it",
-		       "locked by %s, process %d", request.found, request.pid);
+		       "locked by %s, process %d", request.found, atoi(request.pids));
 }
 
 static int get_lock(const struct nb_target *target, FILE *text, struct nb_error *error)
@@ -296,19 +307,16 @@ static int get_lock(const struct nb_target *target, FILE *text, struct nb_error 
 		strcpy(request.found, unlocked);
 	else if (look(&request, fd) < 0)
 		status = fail_lock(&request);
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	if (!status && request.found[0])
-		fprintf(text, "%s\n", request.found);
-	if (!status && request.pid)
-		fprintf(text, "%d\n", request.pid);
+		fprintf(text, "%s\n%s", request.found, request.pids);
 	return status;
 }
 
 const struct nb_op nb_op_lock = {
 	.name = "lock",
-	.about = "the lock of this host or its kernel, held until the worker ends: the holder and "
-		 "its pid; hints: who says that it holds one",
+	.about = "the lock of this host or its kernel, held until the worker ends: the holders' "
+		 "name and pids; hints: who says that it holds one",
 	.words = 1,
 	.lasting = 1,
 	.get = get_lock,

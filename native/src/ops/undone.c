@@ -71,17 +71,9 @@ static size_t read_from(int fd, uint32_t scope, int32_t entries[BATCH])
 	return got > 0 ? (size_t)got / sizeof(*entries) : 0;
 }
 
-/* Whether another process has that byte; 0: any of these. */
-static int is_locked(int fd, int32_t pid)
-{
-	struct flock life = { .l_type = F_WRLCK, .l_start = LIVES + pid, .l_len = pid != 0 };
-
-	return !fcntl(fd, F_OFD_GETLK, &life) && life.l_type != F_UNLCK;
-}
-
 int nb_log_has(pid_t pid)
 {
-	return log_file >= 0 && pid > 0 && is_locked(log_file, pid);
+	return log_file >= 0 && pid > 0 && nb_lock_held(log_file, LIVES + pid, 1) > 0;
 }
 
 /* How much from a scope on other processes hold, or held when they died; *stay: one of them does
@@ -98,7 +90,7 @@ static size_t held_from(int fd, uint32_t scope, int *stay, FILE *text)
 			pid = entries[i] > FAILED ? abs(entries[i]) : 0;
 			if (!pid || pid == (int32_t)getpid())
 				continue;
-			lives = is_locked(fd, pid);
+			lives = nb_lock_held(fd, LIVES + pid, 1) > 0;
 			*stay |= entries[i] > 0 || !lives;
 			held++;
 			if (text && lives && pid != last)
@@ -165,71 +157,72 @@ static int get_undone(const struct nb_target *target, FILE *text, struct nb_erro
 		if (first < scope)
 			fprintf(text, "%u %u\n", first, scope - 1);
 	}
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return status;
 }
 
-/* Whether who wrote a log is gone; one that was begun, no more, is removed. */
+/* A log of one that lives: -1; of one that has died: 1; of that one that was begun, no more, is
+ * removed: 0. */
 static int is_left(int folder, const char *name, struct stat *of)
 {
 	int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	int lives = fd < 0 || fstat(fd, of) || is_locked(fd, 0);
+	int lives = fd < 0 || fstat(fd, of) || nb_lock_held(fd, LIVES, 0) > 0;
 
-	if (fd >= 0)
-		close(fd);
-	return !lives && (of->st_size > (off_t)sizeof(int32_t) || unlinkat(folder, name, 0));
+	close(fd);
+	return lives ? -1 : of->st_size > (off_t)sizeof(int32_t) || unlinkat(folder, name, 0);
 }
 
-/* How many logs an account has left, "undone-UID-CAMPAIGN", and which is the oldest. */
-static size_t find_logs(int folder, const char *name, char oldest[64])
+/* Of an account's logs, "undone-UID-CAMPAIGN", LOGS remain, the newest of those that have died, of
+ * which one that goes has `restore` put back all. 0, or 1 with errno: more live. */
+static int make_room(int folder, const char *name)
 {
 	size_t own = strlen(name) - 32, logs = 0;
-	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), left;
 	DIR *listed = again < 0 ? NULL : fdopendir(again);
 	const struct dirent *entry;
 	struct stat of, least = { 0 };
+	char oldest[64] = "";
 
-	while (listed && (entry = readdir(listed)))
-		if (!strncmp(entry->d_name, name, own) && is_left(folder, entry->d_name, &of) &&
-		    (!logs++ || of.st_mtime < least.st_mtime)) {
+	while (listed && (entry = readdir(listed))) {
+		left = strncmp(entry->d_name, name, own) ? 0 : is_left(folder, entry->d_name, &of);
+		logs += left != 0;
+		if (left > 0 && (!*oldest || of.st_mtime < least.st_mtime)) {
 			least = of;
-			snprintf(oldest, 64, "%.63s", entry->d_name);
+			snprintf(oldest, sizeof(oldest), "%.63s", entry->d_name);
 		}
+	}
 	if (listed)
 		closedir(listed);
-	return logs;
+	errno = EDQUOT;
+	return logs > LOGS && (!*oldest || (unlinkat(folder, oldest, 0) && errno != ENOENT));
 }
 
 static int set_undone(const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	char name[64], oldest[64];
+	char name[64];
 	int status = name_log(target, name, error), folder = status ? -1 : nb_lock_folder();
-	int fd = -1, ends = !strcmp(value, "end"), failed = *value == '-';
-	struct flock life = { .l_type = F_WRLCK, .l_start = LIVES + getpid(), .l_len = 1 };
+	int failed = *value == '-', is_new;
 
 	if (status)
 		return status;
 	if (folder < 0)
 		return fail_log(error);
-	if (ends)
+	is_new = nb_client_account() && faccessat(folder, name, F_OK, 0);
+	close(log_file);
+	log_file = -1;
+	if (!strcmp(value, "end")) {
 		status = unlinkat(folder, name, 0) && errno != ENOENT ? fail_log(error) : 0;
-	else if (nb_client_account() && faccessat(folder, name, F_OK, 0))
-		while (find_logs(folder, name, oldest) >= LOGS && !unlinkat(folder, oldest, 0))
-			; /* `restore` then puts all of that campaign back */
-	if (!status && !ends && (fd = nb_lock_open(name, O_CREAT)) < 0)
+	} else if ((log_file = nb_lock_open(name, O_CREAT)) < 0 ||
+		   nb_lock_byte(log_file, LIVES + getpid()) ||
+		   (is_new && make_room(folder, name)) ||
+		   /* `begin` is 0: who shares the log sees that it is there. */
+		   note((uint32_t)strtoul(value + failed, NULL, 10), failed ? FAILED : UNDONE)) {
 		status = fail_log(error);
-	if (log_file >= 0)
-		close(log_file);
-	log_file = fd;
-	if (fd >= 0)
-		fcntl(fd, F_OFD_SETLK, &life);
-	/* `begin` is 0: who shares the log sees that it is there. */
-	if (!status && !ends &&
-	    note((uint32_t)strtoul(value + failed, NULL, 10), failed ? FAILED : UNDONE)) {
-		status = fail_log(error);
-		if (!strcmp(value, "begin"))
+		if (is_new) {
+			close(log_file);
 			unlinkat(folder, name, 0);
+			log_file = -1;
+		}
 	}
 	close(folder);
 	return status;
