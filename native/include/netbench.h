@@ -180,7 +180,7 @@ struct nb_hello {
 	char architecture[32]; /* uname -m */
 	char kernel[96];       /* uname -r */
 	char boot_id[48];
-	char machine[48]; /* machine-id(5) and the name of the node, or "" */
+	char machine[48]; /* machine-id(5), or "" */
 	char engine[32];  /* version of the engine's code */
 };
 

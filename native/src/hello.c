@@ -59,11 +59,6 @@ void nb_fill_hello(struct nb_hello *hello)
 	hello->page_size = (uint32_t)sysconf(_SC_PAGESIZE);
 	read_id("/etc/machine-id", hello->machine, sizeof(hello->machine));
 	if (!uname(&name)) {
-		size_t id = strlen(hello->machine);
-
-		if (id) /* clones of a machine may have one id */
-			snprintf(hello->machine + id, sizeof(hello->machine) - id, " %.14s",
-				 name.nodename);
 		snprintf(hello->architecture, sizeof(hello->architecture), "%.31s", name.machine);
 		snprintf(hello->kernel, sizeof(hello->kernel), "%.95s", name.release);
 	}

@@ -101,8 +101,7 @@ FLAGS = _named(
 class Hello(NamedTuple):
     """What a worker reports about itself and its host; sizes in bytes, `clock_ticks` per second,
     `user`: the id that it runs as, `tick_rate`: the kernel's own ticks a second (CONFIG_HZ),
-    `network`: the number of its network namespace; `machine`: machine-id(5) and
-    the name of the node, or "".
+    `network`: the number of its network namespace; `machine`: machine-id(5), or "".
     """
 
     version: int

@@ -17,6 +17,7 @@ from netbench.engine.binding import (
     Frame,
     Hello,
     Vector,
+    describe,
     ffi,
     lib,
     own_layout,
@@ -93,9 +94,14 @@ def decode_hello(payload: bytes) -> tuple[Hello, tuple[Row, ...]]:
 
 @lru_cache(maxsize=16)  # hosts of one kind send the same
 def _rows(payload: bytes) -> tuple[Row, ...]:
-    """The rows of a hello. Errors: ProtocolError."""
+    """The rows of a hello, which are this controller's but for what a host cannot do: no host says
+    what others' counters mean. Errors: ProtocolError.
+    """
     table = ffi.cast("struct nb_row *", ffi.from_buffer(payload))
-    return tuple(rows_of(table, len(payload) // ffi.sizeof("struct nb_row")))
+    rows = rows_of(table, len(payload) // ffi.sizeof("struct nb_row"))
+    if [row._replace(why="") for row in rows] != [row._replace(why="") for row in describe()]:
+        raise ProtocolError(f"the worker's descriptors are not this controller's{SAME}")
+    return tuple(rows)
 
 
 def _hello(hello: Any) -> Hello:

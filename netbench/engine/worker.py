@@ -19,6 +19,7 @@ from netbench.engine.frames import Value
 
 HELLO_SECONDS = 20.0
 ANSWER_SECONDS = 60.0
+ANSWER_BYTES = (2 << 20) + 1024  # of an operation: two texts of the engine's NB_OP_TEXT
 # A source of any size is read into the page cache; heartbeats tell whether the worker lives.
 SOURCE_SECONDS = 6 * 3600.0
 IDLE_SECONDS = 5.0  # a worker gives a run up within 3 s, or leaves
@@ -313,9 +314,9 @@ class Worker:
             ) from error
         with self.connection.naming():
             texts = [vector.text for vector in frames.decode_vectors(payload)]
-            if not texts or None in texts:
+            if not texts or None in texts or len(payload) > ANSWER_BYTES:
                 raise ProtocolError(
-                    f"the worker's answer to an operation has no text{binding.SAME}"
+                    f"the worker's answer to an operation is no text, or too long{binding.SAME}"
                 )
         return [text for text in texts if text is not None]
 

@@ -26,15 +26,7 @@ import numpy as np
 from netbench.base.errors import NetbenchError, unreadable
 from netbench.base.opening import walk
 from netbench.base.units import count, listed
-from netbench.read.compare import (
-    Place,
-    Sides,
-    by_place,
-    compared,
-    unplanned,
-    with_which,
-    withheld,
-)
+from netbench.read.compare import Place, Sides, by_place, compared, unplanned, with_which, withheld
 from netbench.read.load import load
 from netbench.read.matching import NAMED, A, B, Match, differences, match
 from netbench.read.meter_choice import meters_at

@@ -19,6 +19,7 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 from netbench.base.errors import ProtocolError, StoreError
 from netbench.base.json_lines import to_line
 from netbench.base.names import WRITTEN
+from netbench.base.opening import LINE
 
 SCHEMA = WRITTEN
 T = TypeVar("T")
@@ -180,6 +181,8 @@ def line_of(kind: Any, value: Mapping[str, Any], what: str) -> bytes:
     """
     try:
         line = to_line(value)
+        if len(line) >= LINE:
+            raise ValueError(f"{len(line) >> 20} MiB long")
         adapter(kind).validate_json(line)
     except ValueError as error:  # of a whole number of thousands of digits too
         wrong = error.errors(include_url=False) if isinstance(error, ValidationError) else []

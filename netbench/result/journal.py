@@ -250,8 +250,8 @@ def own_machine() -> str:
 
 
 def machine_of(identity: str) -> str:
-    """What stands for a machine, of its machine-id and name; "" where it has no such id."""
-    is_known = identity.split(" ", maxsplit=1)[0] not in ("", "uninitialized")  # machine-id(5)
+    """What stands for the machine-id of a machine; "" where it has none."""
+    is_known = identity not in ("", "uninitialized")  # machine-id(5)
     return hmac.new(identity.encode(), b"netbench", "sha256").hexdigest()[:16] if is_known else ""
 
 

@@ -14,14 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from netbench.base.errors import (
-    EngineError,
-    HostBusy,
-    Lost,
-    PlaceError,
-    SettingRefused,
-    WorkerLost,
-)
+from netbench.base.errors import EngineError, HostBusy, Lost, PlaceError, SettingRefused, WorkerLost
 from netbench.base.names import AS_IS
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, SettingLevel

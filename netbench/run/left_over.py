@@ -51,7 +51,8 @@ def left_over(
             here = hello.boot_id, hello.network, machine_of(hello.machine)
             of_host = [change for change in changes if change.is_on(*here)]
             worker = _with_root(pool, host) if of_host else pool.host_worker(host)
-            if is_busy:  # it may be at another host of this kernel, or one with this machine-id
+            if is_busy:  # it may be at another host of this kernel, or a clone of this machine
+                of_host = [e for e in of_host if e.boot_id == here[0]]
                 is_free = "kernel" in locked or (
                     worker.hello.user == ROOT and not lock_holders(worker, "kernel")[0]
                 )

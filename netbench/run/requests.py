@@ -26,7 +26,10 @@ def check_counts(transfer: Transfer, proof: Proof) -> None:
     """Each request was answered once. Errors: EngineError where both sides count otherwise."""
     if not transfer.asks:
         return
-    asked, answered = (sum(side["transactions"][-1]) for side in (proof.sender, proof.receiver))
+    sides = [side.get("transactions") for side in (proof.sender, proof.receiver)]
+    if None in sides:
+        raise EngineError(Code.PROTOCOL, 0, "requests", "a count is missing", "look at that host")
+    asked, answered = (sum(side[-1]) for side in sides if side)
     if asked != answered:
         what = f"{asked} requests were answered, and the receiver answered {answered}"
         remedy = "others connected to its port: `ss -tnp` there names them"

@@ -21,9 +21,7 @@ from netbench.settings.put_back import There, put_back, undone_by
 
 
 def restore(
-    state: CampaignState,
-    campaign: Campaign,
-    channels: ChannelFactory = open_channel,
+    state: CampaignState, campaign: Campaign, channels: ChannelFactory = open_channel
 ) -> list[str]:
     """What was done on each host; the journal knows it afterwards. Errors: StoreError, HostError,
     EngineError.

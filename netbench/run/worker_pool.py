@@ -258,9 +258,9 @@ class WorkerPool:
         return host in self._with_helper and host not in self.refused
 
     def kernels(self) -> list[list[str]]:
-        """The hosts of each kernel; the first of them speaks for it."""
+        """The hosts of each kernel; the first of them speaks for it, a local one if any."""
         by_boot: dict[str, list[str]] = {}
-        for host in self._roles:
+        for host in sorted(self._roles, key=lambda host: not self.is_local(host)):
             kernel = self._boot_ids.get(host) or self.host_worker(host).hello.boot_id
             by_boot.setdefault(kernel, []).append(host)
         return list(by_boot.values())

@@ -120,6 +120,14 @@ def test_answers_to_earlier_requests_are_passed_over(hello: bytes) -> None:
     assert scripted(hello, late, frames.frame(Frame.READY, 1)).prepare(JOB) == ()
 
 
+def test_a_worker_describes_no_others_and_answers_briefly(hello: bytes) -> None:
+    with pytest.raises(ProtocolError, match="descriptors are not this controller's"):
+        scripted(hello.replace(b"sendfile", b"sendfilo", 1))
+    long = frames.frame(Frame.OP_DONE, 1, vector(0, 0, 0, "x" * (3 << 20)))
+    with pytest.raises(ProtocolError, match="too long"):
+        scripted(hello, long).operate("file", "/etc/motd")
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(Frame), st.integers(0, 65535), st.binary(max_size=50)), max_size=6
@@ -203,9 +211,7 @@ def test_a_killed_worker_is_lost_at_once(pair: Pair) -> None:
     os.kill(pair.sender.hello.pid, signal.SIGKILL)
     with pytest.raises(WorkerLost, match="sender: the worker is gone"):
         pair.sender.await_edge(Edge.CLOSE, PATIENCE)
-    assert time.monotonic() - begun < binding.SILENCE_SECONDS, (
-        "its end is seen, not guessed from its silence"
-    )
+    assert time.monotonic() - begun < binding.SILENCE_SECONDS, "its end is seen, not guessed"
     with pytest.raises(EngineError, match="the other side") as caught:
         pair.receiver.await_edge(Edge.CLOSE, PATIENCE)
     assert caught.value.code == Code.PEER

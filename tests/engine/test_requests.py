@@ -202,6 +202,8 @@ def test_others_at_the_port_of_connections_fail_the_run(pair: Pair) -> None:
     check_counts(transfer, counts[0])
     with pytest.raises(EngineError, match="others connected to its port"):
         check_counts(transfer, counts[1])
+    with pytest.raises(EngineError, match="a count is missing"):
+        check_counts(transfer, Proof({}, counts[0].receiver))
 
 
 @pytest.mark.parametrize(("method", "threads"), [("request", 1), ("request", 2), ("connect", 0)])

@@ -86,7 +86,8 @@ def costs(plan: Plan, folder: Path, runs: int) -> Iterator[float]:
     spent = 0.0
     begun = time.process_time()
     while not ledger.finished:
-        for (step,) in plan.block(ledger.block, ledger.is_open, ledger.open_keys):
+        keys = filter(ledger.is_open, ledger.keys)
+        for (step,) in plan.block(ledger.block, ledger.is_open, keys):
             if not isinstance(step, Run):
                 continue
             spent += time.process_time() - begun
