@@ -268,6 +268,11 @@ class Ledger:
         return self._accounts.keys()
 
     @property
+    def open_keys(self) -> list[Key]:
+        """Units that still want runs, in file order."""
+        return [key for key in self._accounts if self.is_open(key)]
+
+    @property
     def open_count(self) -> int:
         """How many units still want runs; controls keep none waiting."""
         return len(self._open)

@@ -477,18 +477,18 @@ def record(run: int, key: tuple[str, str], block: int) -> RunRecord:
 def test_a_changed_host_opens_closed_cells_again() -> None:
     hosts = {"snd": [entry(1, "6.1"), entry(17, "6.2")], "rcv": [entry(1, "6.1")]}
     book = Ledger(Plan(campaign.parse(CAMPAIGN, "l.yaml")), {}, {}, ACCOUNTS, hosts)
-    every = [*filter(book.is_open, book.keys)]
+    every = book.open_keys
     for run in range(1, 17):
         book.add(record(run, every[(run - 1) % 4], (run - 1) // 4))
     book.next_block()
-    assert [*filter(book.is_open, book.keys)] == []
+    assert book.open_keys == []
     book.add(record(17, every[0], 4))
-    assert [*filter(book.is_open, book.keys)] == every
+    assert book.open_keys == every
     assert book.assessment(every[0]).n == 1
     for run in (18, 19, 20):  # failures end a cell whatever the host was like
         failure = replace(record(run, every[1], run - 13), status="failed", reason="no route")
         book.add(failure)
-    assert every[1] not in [*filter(book.is_open, book.keys)]
+    assert every[1] not in book.open_keys
 
 
 # --- emulated and lab_guest: what guests of QEMU said of themselves, and systemd-detect-virt(1)

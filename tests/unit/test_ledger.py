@@ -103,7 +103,7 @@ def test_a_block_under_way_is_taken_up_where_it_stopped_and_an_interrupted_run_a
     book.add(record(1, WRITE, 0, 10))
     book.add(record(2, SENDFILE, 0, 10, "interrupted", "ctrl-c"))
     assert (book.block, book.done, book.runs) == (0, {WRITE}, 2)
-    assert [*filter(book.is_open, book.keys)] == [WRITE, SENDFILE]
+    assert book.open_keys == [WRITE, SENDFILE]
 
 
 def test_keys_that_include_attached_do_not_keep_levels_apart() -> None:
@@ -116,7 +116,7 @@ def test_keys_that_include_attached_do_not_keep_levels_apart() -> None:
         for key, value in ((write, 10.0 + block * 3), (sendfile, 20.0 + block * 6)):
             book.add(record(2 * block + 1, key, block, value))
     book.next_block()
-    assert [*filter(book.is_open, book.keys)] == [], "their ratio is steady, though neither is"
+    assert book.open_keys == [], "their ratio is steady, though neither is"
 
 
 # --- a control ---
@@ -124,18 +124,14 @@ def test_keys_that_include_attached_do_not_keep_levels_apart() -> None:
 
 def test_a_wild_control_keeps_no_campaign_open_and_no_steady_one_closes_it() -> None:
     book = ledger(COMPARED)
-    assert (book.size, book.open_count, [*filter(book.is_open, book.keys)]) == (
-        2,
-        2,
-        [OTHER, BASE, CONTROL],
-    )
+    assert (book.size, book.open_count, book.open_keys) == (2, 2, [OTHER, BASE, CONTROL])
     play(book, {BASE: STEADY, OTHER: STEADY, CONTROL: WILD})
     assert book.finished
     assert not book.is_open(CONTROL)
     assert book.assessment(CONTROL).n == 3  # repeat.min, as its baseline
     book = ledger(COMPARED)
     play(book, {BASE: STEADY[:4], OTHER: WILD[:4], CONTROL: STEADY[:4]})
-    assert {BASE, CONTROL} <= {*filter(book.is_open, book.keys)}
+    assert {BASE, CONTROL} <= set(book.open_keys)
     assert book.assessment(CONTROL).n == 4
 
 
@@ -179,8 +175,8 @@ def test_a_kernel_that_cannot_be_booted_leaves_blocks_without_records() -> None:
     lost = next(boot.kernel for boot in plan.all_boots() if boot.number == 1)
     for run, unit in enumerate(plan.wanted(0, book.is_open, ()), 1):
         book.add(booted(run, unit.cell.id, 0, "failed", "boot: it panicked"))
-    assert [key[0] for key in [*filter(book.is_open, book.keys)]] == [
-        key[0] for key in [*filter(book.is_open, book.keys)] if f"kernel={lost}" not in key[0]
+    assert [key[0] for key in book.open_keys] == [
+        key[0] for key in book.open_keys if f"kernel={lost}" not in key[0]
     ]
     assert book.is_possible(7, 3), "blocks of the lost kernel have no records"
     assert not book.is_possible(8, 100)

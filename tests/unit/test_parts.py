@@ -52,7 +52,7 @@ def played(plan: Plan) -> list[tuple[Any, ...]]:
     ledger = Ledger(plan, {}, {pair.name: False for pair in pairs}, ACCOUNTS)
     runs: list[tuple[Any, ...]] = []
     while not ledger.finished and ledger.block < 100:
-        keys = [key for key in [*filter(ledger.is_open, ledger.keys)] if key not in ledger.done]
+        keys = [key for key in ledger.open_keys if key not in ledger.done]
         for step in (s for wave in plan.block(ledger.block, ledger.is_open, keys) for s in wave):
             if isinstance(step, Run):
                 cell, pair = step.unit.cell, step.unit.pair

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from netbench import api
-from netbench.base.errors import PlaceError
+from netbench.base.errors import PlaceError, ProtocolError
 from netbench.base.json_lines import to_line
 from netbench.base.whole_file import replacing
 from netbench.result.journal import MadeSink, Restored
@@ -50,6 +50,11 @@ def test_what_takes_the_place_of_a_result_is_not_written(store: Store, tmp_path:
     assert {"facts.json", "000001.jsonl"} <= {file.name for file in made.rglob("*")}
     store.close()
     assert Store.open(made).path == made
+
+
+def test_a_line_that_no_reader_takes_is_not_written(store: Store) -> None:
+    with pytest.raises(ProtocolError, match="16 MiB long"):
+        store.append(record(1, "x" * (16 << 20)))
 
 
 def test_a_new_folder_and_its_facts_are_forced_to_the_disk(

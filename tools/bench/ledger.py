@@ -86,8 +86,7 @@ def costs(plan: Plan, folder: Path, runs: int) -> Iterator[float]:
     spent = 0.0
     begun = time.process_time()
     while not ledger.finished:
-        keys = filter(ledger.is_open, ledger.keys)
-        for (step,) in plan.block(ledger.block, ledger.is_open, keys):
+        for (step,) in plan.block(ledger.block, ledger.is_open, ledger.open_keys):
             if not isinstance(step, Run):
                 continue
             spent += time.process_time() - begun

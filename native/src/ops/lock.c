@@ -249,14 +249,16 @@ static int read_hints(FILE *text)
 static int take(struct lock_request *request, int fd, const char *holder)
 {
 	struct flock gate = { .l_type = F_WRLCK, .l_len = FIRST_PID };
-	int own = (int)getpid(), length;
+	char text[HOLDER_MAX + PIDS_MAX + 32];
+	int own = (int)getpid(), held, length;
 
-	if (fcntl(fd, F_OFD_SETLKW, &gate) || (length = look(request, fd)) < 0)
+	if (fcntl(fd, F_OFD_SETLKW, &gate) || (held = look(request, fd)) < 0)
 		return -1;
-	if ((length && strcmp(request->found, holder) != 0) || nb_lock_held(fd, own, 1))
+	if ((held && strcmp(request->found, holder) != 0) || nb_lock_held(fd, own, 1))
 		return 0;
-	length = dprintf(fd, "%s\n%s%d\n", holder, request->pids, own);
-	if (length < 0 || ftruncate(fd, length) || nb_lock_byte(fd, own))
+	length = snprintf(text, sizeof(text), "%s\n%s%d\n", holder, request->pids, own);
+	if (pwrite(fd, text, (size_t)length, 0) != length || ftruncate(fd, length) ||
+	    nb_lock_byte(fd, own))
 		return -1;
 	gate.l_type = F_UNLCK;
 	return fcntl(fd, F_OFD_SETLK, &gate) ? -1 : 1;

@@ -207,14 +207,14 @@ static int set_undone(const struct nb_target *target, const char *value, struct 
 		return status;
 	if (folder < 0)
 		return fail_log(error);
-	is_new = nb_client_account() && faccessat(folder, name, F_OK, 0);
+	is_new = faccessat(folder, name, F_OK, 0);
 	close(log_file);
 	log_file = -1;
 	if (!strcmp(value, "end")) {
 		status = unlinkat(folder, name, 0) && errno != ENOENT ? fail_log(error) : 0;
 	} else if ((log_file = nb_lock_open(name, O_CREAT)) < 0 ||
 		   nb_lock_byte(log_file, LIVES + getpid()) ||
-		   (is_new && make_room(folder, name)) ||
+		   (is_new && nb_client_account() && make_room(folder, name)) ||
 		   /* `begin` is 0: who shares the log sees that it is there. */
 		   note((uint32_t)strtoul(value + failed, NULL, 10), failed ? FAILED : UNDONE)) {
 		status = fail_log(error);
