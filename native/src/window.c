@@ -179,12 +179,12 @@ void nb_window_snapshot(struct nb_window *window, enum nb_edge edge)
 	struct nb_snapshot *snapshot = &window->edges[edge];
 	uint64_t *at = snapshot->numbers;
 
-	snapshot->ns = nb_now(); /* bytes are the first to be read, right after it */
+	snapshot->ns = nb_now(); /* proofs, which end with a window, right after it, then bytes */
+	read_proofs(window, at + window->numbers);
 	for (size_t i = 0; i < window->readings_count; i++) {
 		window->readings[i].meter->read(&window->readings[i], at);
 		at += numbers_of(&window->readings[i]);
 	}
-	read_proofs(window, at);
 	snapshot->taken = 1;
 }
 
