@@ -15,7 +15,7 @@ static int go_tool(struct nb_run *run, struct nb_error *error)
 
 	if (whole_life)
 		nb_phase_enter(run, NB_MEASURING);
-	if (run->job.await_port && nb_port_listens(run->job.await_port))
+	if (run->job.await_port && nb_port_listens(run->job.await_port, 0))
 		return nb_fail(error, NB_ERR_SYSTEM, "start tool",
 			       "write `port:` with a range of free ports",
 			       "another program listens on port %llu of this host",

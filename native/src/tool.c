@@ -127,10 +127,11 @@ void nb_tool_free(struct nb_tool *tool)
 }
 
 /* proc_net_tcp: the kernel's Documentation/networking/proc_net_tcp.rst. */
-int nb_port_listens(uint64_t port)
+int nb_port_listens(uint64_t port, int own)
 {
+	enum { NOBODY = 65534 };
 	static const char *const paths[] = { "/proc/self/net/tcp", "/proc/self/net/tcp6" };
-	unsigned int local, state;
+	unsigned int local, state, user;
 	char line[512];
 	int found = 0;
 
@@ -138,9 +139,12 @@ int nb_port_listens(uint64_t port)
 		FILE *table = fopen(paths[i], "re");
 
 		while (table && !found && fgets(line, sizeof(line), table))
-			found = sscanf(line, "%*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x", &local,
-				       &state) == 2 &&
-				state == LISTEN && local == port;
+			found = sscanf(line,
+				       "%*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x"
+				       " %*x %u",
+				       &local, &state, &user) == 3 &&
+				state == LISTEN && local == port &&
+				(!own || !user || user == geteuid() || user == NOBODY);
 		if (table)
 			fclose(table);
 	}

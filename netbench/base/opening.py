@@ -31,19 +31,22 @@ _ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 FOLDER = _ANY | os.O_DIRECTORY
 """How a folder is opened within another one."""
 _held: dict[Path, int] = {}
+_left: set[Path] = set()
 
 
 def hold(path: Path, folder: int) -> None:
     """Open what is in a folder by this path from now on, whatever is put there: the folder above
     may be another account's. The descriptor is closed by `let_go`.
     """
-    let_go(path)
+    for each in {path, *_left}:
+        let_go(each)
     _held[path] = folder
 
 
-def let_go(path: Path) -> None:
-    """Hold it no more."""
-    if path in _held:
+def let_go(path: Path, later: bool = False) -> None:
+    """Hold it no more; `later`: once another is held, so that what is read next was written."""
+    (_left.add if later else _left.discard)(path)
+    if path in _held and not later:
         os.close(_held.pop(path))
 
 

@@ -163,15 +163,18 @@ class Parcel(NamedTuple):
 
 
 @cache
-def _pack(file: Path, changed: int) -> Parcel:
+def _pack(file: Path) -> Parcel:
     data = file.read_bytes()
     return Parcel(data, hashlib.sha256(data).hexdigest())
 
 
 def worker_file(machine: str, host: str, package: Path = PACKAGE) -> Path:
-    """The worker for a machine type (`uname -m`). Errors: HostError where there is none."""
+    """The worker for a machine type (`uname -m`). Errors: HostError: none, or exchanged."""
     file = package / f"worker-{machine}"
     if machine and "/" not in machine and file.is_file():
+        if file.read_bytes() != _pack(file).data:
+            why = "netbench was installed again; go on in a new process, as by `resume`"
+            raise HostError(f"{host}: {file} is not as it was: {why}")
         return file
     kind = machine or "an unnamed machine"
     raise HostError(
@@ -183,8 +186,7 @@ def worker_file(machine: str, host: str, package: Path = PACKAGE) -> Path:
 
 def parcel(machine: str, host: str, package: Path = PACKAGE) -> Parcel:
     """The worker for a machine type, as it is sent. Errors: HostError, as of worker_file()."""
-    file = worker_file(machine, host, package)
-    return _pack(file, file.stat().st_mtime_ns)
+    return _pack(worker_file(machine, host, package))
 
 
 def _refusal(shell: Shell, answer: list[str], sent: Parcel) -> HostError:

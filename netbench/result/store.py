@@ -262,7 +262,7 @@ class Store:
             with suppress(OSError):  # what the log could not take was said when it was written
                 self._log.close()
         self._records = self._log = None
-        let_go(self.path)
+        let_go(self.path, later=True)
         if self.state:
             self.state.close()
 

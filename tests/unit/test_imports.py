@@ -108,18 +108,14 @@ def test_each_part_imports_only_what_it_may(file: Path) -> None:
     assert {module for module in inside if not allowed(module, permitted)} == set()
 
 
-@pytest.mark.parametrize("name", STANDARD_LIBRARY_ONLY)
+@pytest.mark.parametrize("name", [*STANDARD_LIBRARY_ONLY, "result"])
 def test_the_base_layer_imports_only_the_standard_library(name: str) -> None:
+    """What is on disk adds pydantic and yaml."""
     modules = {module for file in FILES if part(file) == name for module in imports(file)}
     assert modules, f"no file of the base layer is named {name}"
+    more = {"pydantic", "pydantic_core", "yaml"} if name == "result" else set()
     outside = {module.split(".")[0] for module in modules} - {"netbench", "__future__"}
-    assert outside <= set(sys.stdlib_module_names)
-
-
-def test_what_is_on_disk_adds_only_pydantic_and_yaml() -> None:
-    modules = {module for file in FILES if part(file) == "result" for module in imports(file)}
-    outside = {module.split(".")[0] for module in modules} - {"netbench", "__future__"}
-    assert outside <= {*sys.stdlib_module_names, "pydantic", "pydantic_core", "yaml"}
+    assert outside <= {*sys.stdlib_module_names, *more}
 
 
 @pytest.mark.parametrize("package", sorted(ONLY))

@@ -26,7 +26,6 @@ enum { HOLDER_MAX = 60, PIDS_MAX = 1 << 14, HINTS = 16 };
 enum { FIRST_PID = 1 }; /* the byte before it is locked while who takes the lock reads and writes */
 
 static const char OPERATION[] = "lock", HINT[] = "netbench.campaign.";
-static char unlocked[HOLDER_MAX + 1]; /* the holder where this account has no place for a lock */
 
 struct lock_request {
 	const char *what; /* host, kernel */
@@ -53,9 +52,10 @@ static void copy_name(char *to, const char *from, size_t length)
 
 static int fail_lock(const struct lock_request *request)
 {
-	return nb_fail_errno(request->error, OPERATION,
-			     "look at /run/netbench/locks on that host, and at its `dmesg`",
-			     "the lock of this %s", request->what);
+	return nb_fail_errno(
+		request->error, OPERATION,
+		"look at /run/netbench/locks, /tmp without root, and `dmesg` on that host",
+		"the lock of this %s", request->what);
 }
 
 /* Fill the name of the lock's file. 0, or a negative code. */
@@ -278,11 +278,7 @@ static int set_lock(const struct nb_target *target, const char *holder, struct n
 	if ((status = name_file(&request)))
 		return status;
 	fd = nb_lock_open(request.file, O_CREAT);
-	if (fd < 0 && !geteuid())
-		return fail_lock(&request);
-	if (fd < 0) /* it has rights to nothing that a lock protects */
-		strcpy(unlocked, holder);
-	taken = fd < 0 ? 1 : take(&request, fd, holder);
+	taken = fd < 0 ? -1 : take(&request, fd, holder);
 	if (taken > 0) {
 		give_hint(holder);
 		return 0;
@@ -305,9 +301,7 @@ static int get_lock(const struct nb_target *target, FILE *text, struct nb_error 
 	if ((status = name_file(&request)))
 		return status;
 	fd = nb_lock_open(request.file, 0);
-	if (fd < 0)
-		strcpy(request.found, unlocked);
-	else if (look(&request, fd) < 0)
+	if (fd >= 0 && look(&request, fd) < 0)
 		status = fail_lock(&request);
 	close(fd);
 	if (!status && request.found[0])
