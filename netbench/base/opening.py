@@ -34,13 +34,14 @@ _held: dict[Path, int] = {}
 _left: set[Path] = set()
 
 
-def hold(path: Path, folder: int) -> None:
+def hold(path: Path, folder: int | None = None) -> int:
     """Open what is in a folder by this path from now on, whatever is put there: the folder above
-    may be another account's. The descriptor is closed by `let_go`.
+    may be another account's. Its descriptor, which `let_go` closes. Errors: OSError.
     """
     for each in {path, *_left}:
         let_go(each)
-    _held[path] = folder
+    _held[path] = open_folder(path) if folder is None else folder
+    return _held[path]
 
 
 def let_go(path: Path, later: bool = False) -> None:

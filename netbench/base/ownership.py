@@ -10,12 +10,12 @@ from pathlib import Path
 from netbench.base.errors import StoreError
 
 
-def refuse_foreign(path: Path, private: bool = False) -> None:
-    """Refuse a file or folder that is a symbolic link, that belongs to neither this user nor root,
-    or that others may write (`private`: or read). Errors: StoreError; OSError where there is
-    none.
+def refuse_foreign(path: Path, private: bool = False, opened: int | None = None) -> None:
+    """Refuse a file or folder, as it is at the path or `opened`, that is a symbolic link, belongs
+    to neither this user nor root, or that others may write (`private`: or read). Errors:
+    StoreError; OSError where there is none.
     """
-    info = path.lstat()
+    info = path.lstat() if opened is None else os.fstat(opened)
     what = ""
     if stat.S_ISLNK(info.st_mode):
         what = "is a symbolic link, which is not followed; name what it leads to"

@@ -173,8 +173,7 @@ def worker_file(machine: str, host: str, package: Path = PACKAGE) -> Path:
     file = package / f"worker-{machine}"
     if machine and "/" not in machine and file.is_file():
         if file.read_bytes() != _pack(file).data:
-            why = "netbench was installed again; go on in a new process, as by `resume`"
-            raise HostError(f"{host}: {file} is not as it was: {why}")
+            raise HostError(f"{host}: {file} was installed again: go on in a new process")
         return file
     kind = machine or "an unnamed machine"
     raise HostError(

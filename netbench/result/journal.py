@@ -301,11 +301,11 @@ class Journal:
         self._read: list[tuple[_Head, Entry]] | None = None
         self._lock = Lock()
 
-    def begin(self) -> bool:
+    def begin(self, copies: bool = True) -> bool:
         """Remove what a kill left of a last line, and bring the copy up to date; False where that
-        is another journal's. Errors: OSError. After both there is no copy.
+        is another journal's. Errors: OSError. After both, and not `copies`, there is no copy.
         """
-        copied, self._copy = self._copy, None
+        copied, self._copy = self._copy if copies else None, None
         for lines in filter(None, (self._lines, copied)):
             lines.cut_unfinished()
         if self._lines is None or copied is None:

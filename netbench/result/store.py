@@ -85,6 +85,7 @@ class Store:
         self._profiles = JsonLines(path / PROFILES / RUNS, below=2)
         self._lines = JsonLines(path / "records.jsonl")
         self._records: int | None = None
+        self._folder: int | None = None
         self._log: TextIO | None = None
         self._is_begun = True
 
@@ -120,6 +121,17 @@ class Store:
             raise no_result(path)
         return Store(path, campaign_state.find(path))
 
+    def lock_journal(self) -> None:
+        """Take the campaign and its journal, with the copy in a folder of this account's own."""
+        copies = False
+        if self.state:
+            self.state.lock(self.path)
+        with suppress(OSError, StoreError):
+            refuse_foreign(self.path, opened=hold(self.path))
+            copies = True
+        with suppress(OSError):
+            self.journal.begin(copies)
+
     @property
     def identity(self) -> str:
         """The ID of the campaign's state; "" where it has none."""
@@ -132,7 +144,7 @@ class Store:
         try:
             if self.state:
                 self.state.lock(self.path)
-            hold(self.path, open_folder(self.path))
+            self._folder = hold(self.path)
             self._records = open_inside(self._lines.path, flags=os.O_RDWR)
             with suppress(*[StoreError] * bool(self.state)):  # other readers can lock it, too
                 campaign_state.lock_file(self._records, self.path)
@@ -160,7 +172,7 @@ class Store:
                 f" `run {shlex.quote(str(self.path / 'campaign.yaml'))}` runs it as a new campaign:"
                 " read it first, it is code"
             )
-        refuse_foreign(self.path.resolve())  # a copy with other records may be in its place
+        refuse_foreign(self.path.resolve(), opened=self._folder)  # not what is there by now
         differing = [n for n in CAMPAIGN_FILES if self.state.read(n) != read_whole(self.path / n)]
         if not self._is_begun:
             differing.append("journal.jsonl")
@@ -261,7 +273,7 @@ class Store:
         if self._log is not None:
             with suppress(OSError):  # what the log could not take was said when it was written
                 self._log.close()
-        self._records = self._log = None
+        self._records = self._log = self._folder = None
         let_go(self.path, later=True)
         if self.state:
             self.state.close()

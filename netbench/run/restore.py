@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import partial
 
 from netbench.base.errors import HostError, NetbenchError
@@ -27,10 +26,8 @@ def restore(
     EngineError.
     """
     store = Store(state.result, state)
-    state.lock(store.path)
     try:
-        with suppress(OSError):  # the result may be gone
-            store.journal.begin()
+        store.lock_journal()
         return _put_back(store, campaign, channels)
     finally:
         store.close()
@@ -42,11 +39,9 @@ def restore_here(state: CampaignState, campaign: Campaign) -> list[str]:
     run outside of the lab, those that undo it might change something else.
     """
     store = Store(state.result, state)
-    state.lock(store.path)
     lines: list[str] = []
     try:
-        with suppress(OSError):  # the result may be gone
-            store.journal.begin()
+        store.lock_journal()
         journal = store.journal
         known = [journal.here(host, own_boot_id(), is_local=False) for host in campaign.hosts]
         here = [change for changes, _ in known for change in changes]
@@ -104,8 +99,8 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
         name = result_name(campaign, store)
         locks = HostLocks(campaign, pool, name, identity=store.identity)
         if boots := boots_of(campaign, pool, journal, store.note, locks.lock):
-            steps = (boots.finish_boots, boots.back)
-            attempt((partial(_add, lines, step) for step in steps), failed)
+            back = [lambda: lines.extend(boots.finish_boots()), lambda: lines.extend(boots.back())]
+            attempt(back, failed)
         _put_settings_back(store, campaign, pool, locks, lines, failed)
     said = dict.fromkeys(map(str, failed))
     if failed and not lines and len(said) == 1:
@@ -113,10 +108,6 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
     if failed:
         raise HostError("\n".join([*lines, *said]))
     return lines
-
-
-def _add(lines: list[str], step: Callable[[], list[str]]) -> None:
-    lines.extend(step())
 
 
 def attempt(acts: Iterable[Callable[[], None]], failed: list[NetbenchError]) -> None:

@@ -103,7 +103,7 @@ def test_a_worker_is_copied_once_per_content(bed: Bed, tmp_path: Path) -> None:
     assert len(left) == 4
     assert left >= {"worker-4", "worker-5", "a file of the user's"}
     (other / BUILT.name).write_bytes(BUILT.read_bytes() + b"a later one")
-    with pytest.raises(HostError, match="installed again; go on in a new process"):
+    with pytest.raises(HostError, match="installed again: go on in a new process"):
         bed.channel(package=other).start_mover()
 
 

@@ -110,7 +110,6 @@ def test_each_part_imports_only_what_it_may(file: Path) -> None:
 
 @pytest.mark.parametrize("name", [*STANDARD_LIBRARY_ONLY, "result"])
 def test_the_base_layer_imports_only_the_standard_library(name: str) -> None:
-    """What is on disk adds pydantic and yaml."""
     modules = {module for file in FILES if part(file) == name for module in imports(file)}
     assert modules, f"no file of the base layer is named {name}"
     more = {"pydantic", "pydantic_core", "yaml"} if name == "result" else set()
