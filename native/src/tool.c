@@ -139,10 +139,8 @@ int nb_port_listens(uint64_t port, int own)
 		FILE *table = fopen(paths[i], "re");
 
 		while (table && !found && fgets(line, sizeof(line), table))
-			found = sscanf(line,
-				       "%*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x"
-				       " %*x %u",
-				       &local, &state, &user) == 3 &&
+			found = sscanf(line, "%*d: %*[^:]:%x %*s %x %*s %*s %*s %u", &local, &state,
+				       &user) == 3 &&
 				state == LISTEN && local == port &&
 				(!own || !user || user == geteuid() || user == NOBODY);
 		if (table)

@@ -52,10 +52,9 @@ static void copy_name(char *to, const char *from, size_t length)
 
 static int fail_lock(const struct lock_request *request)
 {
-	return nb_fail_errno(
-		request->error, OPERATION,
-		"look at /run/netbench/locks, /tmp without root, and `dmesg` on that host",
-		"the lock of this %s", request->what);
+	return nb_fail_errno(request->error, OPERATION,
+			     "look at /run/netbench/locks, or /tmp, and `dmesg` there",
+			     "the lock of this %s", request->what);
 }
 
 /* Fill the name of the lock's file. 0, or a negative code. */
