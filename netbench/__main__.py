@@ -80,11 +80,8 @@ def _check_streams() -> None:
     sys.stdout = sys.stdout or os.fdopen(1, "w")
     sys.stderr = sys.stderr or os.fdopen(2, "w")
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(
-            stream, "reconfigure", None
-        )  # not there where a test replaced the stream
-        if reconfigure:
-            reconfigure(errors="replace")
+        if hasattr(stream, "reconfigure"):  # not there where a test replaced the stream
+            stream.reconfigure(errors="replace")
 
 
 def _release_streams() -> None:
@@ -97,9 +94,7 @@ def _release_streams() -> None:
         try:
             stream.flush()
         except OSError:
-            with suppress(
-                OSError
-            ):  # a stream without a descriptor, as a test's, is not written out at exit
+            with suppress(OSError):  # a test's has no descriptor, and is not written out at exit
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
                 stream.flush()
 
@@ -115,11 +110,15 @@ def _complain(text: str) -> None:
 
 def _os_error(error: OSError) -> int:
     """A path that was given and cannot be used; others have no business here."""
-    if error.filename is None:
+    if error.filename is not None:
+        what = (
+            f"{os.fsdecode(error.filename)}: {error.strerror}; check the path and its permissions"
+        )
+    elif isinstance(error, FileNotFoundError):  # of tempfile
+        what = f"{error.strerror}; make room there, or set TMPDIR to a folder that has some"
+    else:
         return _defect(error)
-    _complain(
-        f"{os.fsdecode(error.filename)}: {error.strerror}; check the path and its permissions"
-    )
+    _complain(what)
     return RequestError.exit_code
 
 

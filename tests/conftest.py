@@ -25,7 +25,7 @@ from xdist.scheduler import LoadFileScheduling
 from netbench import campaign
 from netbench.model import Campaign
 from tests.support.disks import tmpfs_on
-from tests.support.local import ADDRESS, FAR, NEAR, SMALL, Command, call, out
+from tests.support.local import ADDRESS, FAR, NEAR, SMALL, Command, call, out, ran
 from tests.support.needs import mark_users, needs, skip_without
 from tests.support.outside import OUTSIDE, outside
 from tests.support.paths import ROOT
@@ -143,12 +143,7 @@ def small_file(tmp_path: Path) -> Path:
 @needs("netns")
 def interface() -> Iterator[str]:
     """One end of a veth with ADDRESS, in the tests' namespace; the other, `FAR`, has none."""
-    made = subprocess.run(
-        f"ip link add {NEAR} numrxqueues 4 numtxqueues 4 type veth peer name {FAR}".split(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    made = ran(f"ip link add {NEAR} numrxqueues 4 numtxqueues 4 type veth peer name {FAR}".split())
     if "Unknown device type" in made.stderr or "not supported" in made.stderr:
         pytest.skip(f"this kernel has no veth: {made.stderr.strip()}")
     assert made.returncode == 0, made.stderr  # such as one that an earlier test left

@@ -93,6 +93,7 @@ struct nb_flow {
 	int failed;	    /* 0 or a negative enum nb_code */
 	uint64_t failed_at; /* what fails first takes others along */
 	struct nb_error error;
+	uint64_t rejected_connections; /* by the method */
 	pthread_t thread;
 	int started;
 	uint32_t thread_group; /* flows that this one's thread drives: itself and those that follow

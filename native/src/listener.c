@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -123,25 +124,24 @@ int nb_listener_read(struct nb_listener *listener, size_t index, const struct nb
 	ssize_t got = recv(pending->socket, pending->handshake + pending->got,
 			   sizeof(pending->handshake) - pending->got, 0);
 	const char accepted = NB_ACCEPTED;
-	int fd = pending->socket;
+	int fd = pending->socket, quick = 1;
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return -1;
-	if (got <= 0) {
-		reject(listener, index);
-		return -1;
-	}
-	pending->got += (size_t)got;
-	if (pending->got < sizeof(pending->handshake))
+	pending->got += got > 0 ? (size_t)got : 0;
+	if (got > 0 && pending->got < sizeof(pending->handshake))
 		return -1;
 	memcpy(stream, pending->handshake + NB_TOKEN_BYTES, sizeof(*stream));
 	*stream = ntohl(*stream);
-	if (memcmp(pending->handshake, job->token, NB_TOKEN_BYTES) || *stream >= job->streams) {
+	if (got <= 0 || memcmp(pending->handshake, job->token, NB_TOKEN_BYTES) ||
+	    *stream >= job->streams) {
 		reject(listener, index);
 		return -1;
 	}
 	remove_pending(listener, index);
-	if (fcntl(fd, F_SETFL, 0) || send(fd, &accepted, 1, MSG_NOSIGNAL) != 1) {
+	/* Who has answered delays its acknowledgements; one that only receives does not. */
+	if (fcntl(fd, F_SETFL, 0) || send(fd, &accepted, 1, MSG_NOSIGNAL) != 1 ||
+	    setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &quick, sizeof(quick))) {
 		close(fd);
 		return -1;
 	}

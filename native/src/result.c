@@ -235,8 +235,10 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 {
 	int delivers = run->job.method && run->job.method->flags & (NB_DELIVERS | NB_FETCHES);
 
-	for (size_t i = 0; i < run->flows_count; i++)
+	for (size_t i = 0; i < run->flows_count; i++) {
 		nb_flow_join(&run->flows[i]);
+		run->listener.rejected_connections += run->flows[i].rejected_connections;
+	}
 	for (int edge = NB_EDGE_OPEN; edge <= NB_EDGE_DRAINED; edge++)
 		if (run->window.edges[edge].taken)
 			put_edge(run, edge, writer);

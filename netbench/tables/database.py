@@ -125,8 +125,9 @@ class Database(ExitStack):
         source = (self._of_runs if table == RUNS else self.sources)[number]
         if table == SAMPLES:
             campaign, result = map(quoted, result_id(source.result))
+            connection = self.connection
             try:
-                rows = select_samples(self.connection, source.result.path)
+                rows = select_samples(connection, source.result.path)
             except (duckdb.Error, OSError, ValueError) as error:
                 raise unreadable(source.result.path / SAMPLES, f"no samples: {error}") from error
             return f"SELECT {campaign} AS campaign, {result} AS result, * FROM ({rows})"

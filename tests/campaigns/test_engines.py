@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from netbench.fleet.part_task import LEASE, is_leased
-from tests.support.local import netbench_argv, out
+from tests.support.local import netbench_argv, out, ran
 from tests.support.paths import ROOT
 from tests.support.running import stored_records, wait_for
 
@@ -41,9 +41,7 @@ RECIPES = (ROOT / "docs/how-to/many-controllers.md").read_text()
 def netbench(
     *words: str | Path, folder: Path, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        netbench_argv(words), cwd=folder, capture_output=True, text=True, check=False, timeout=600
-    )
+    done = ran(netbench_argv(words), cwd=folder, timeout=600)
     assert not check or done.returncode == 0, done.stderr
     return done
 
@@ -113,9 +111,7 @@ def test_the_recipe_of_gnu_parallel(folder: Path, expected: list[tuple[Any, ...]
     assert recipe("# part.sh").count("    exec ") == 2, "signals to the shell reach the controller"
     environ = {**os.environ, "HOME": str(folder)}  # where parallel asks to be cited
     argv = ["sh", "-ec", recipe("parallel --termseq")]
-    done = subprocess.run(
-        argv, cwd=folder, capture_output=True, text=True, check=False, env=environ
-    )
+    done = ran(argv, cwd=folder, env=environ)
     assert done.returncode == 0, done.stderr
     merged = folder / done.stdout.splitlines()[-1]
     assert [timeless(record) for record in stored_records(merged)] == expected

@@ -26,7 +26,7 @@ from netbench import api, campaign, load
 from netbench.__main__ import SAME_SECONDS
 from netbench.cli import choices
 from netbench.plan.plan import Plan
-from tests.support.local import SMALL, Command, call, netbench_argv
+from tests.support.local import SMALL, Command, call, netbench_argv, ran
 from tests.support.paths import ROOT, SAMPLE
 from tests.support.running import Running, resumed, stored_records, wait_for
 
@@ -476,7 +476,5 @@ def test_bad_input_is_an_error_that_names_it(
 def test_letters_of_other_scripts_are_text(tmp_path: Path) -> None:
     about = "שלום, μs, 中文, सहयोग, 👩‍🔬"
     (tmp_path / "c.yaml").write_text(f"{TOP}about: {about}\n")
-    done = subprocess.run(
-        netbench_argv(PLAN), cwd=tmp_path, capture_output=True, check=True, text=True
-    )
+    done = ran(netbench_argv(PLAN), cwd=tmp_path, check=True)
     assert about in done.stdout

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.local import Command
+from tests.support.local import Command, ran
 
 
 def test_the_demo_answers_and_says_how_to_go_on(
@@ -40,9 +39,7 @@ def completed(line: str, cwd: Path, home: Path) -> list[str]:
     }
     words |= {"COMP_POINT": str(len(line)), "_ARGCOMPLETE_STDOUT_FILENAME": "/dev/stdout"}
     program = Path(sys.executable).with_name("netbench")
-    done = subprocess.run(
-        [program], env=os.environ | words, cwd=cwd, capture_output=True, text=True, check=True
-    )
+    done = ran([program], env=os.environ | words, cwd=cwd, check=True)
     return [word.strip() for word in done.stdout.split("\v")]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.engine_pair import WORKER
+from tests.support.local import ran
 from tests.support.paths import ROOT, SAMPLE
 from tests.support.synthetic import Synth
 
@@ -23,9 +24,7 @@ DECOY = "import os\nos.write(2, b'decoy ' + __name__.encode())\nos._exit(99)\n"
 def loaded_by_python(tmp_path: Path) -> set[str]:
     """What Python imports for `-m` before the first line of a package."""
     (tmp_path / "probe.py").write_text("import sys\nprint(*sys.modules)\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "probe"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    done = ran([sys.executable, "-m", "probe"], cwd=tmp_path, check=True)
     return {name.partition(".")[0] for name in done.stdout.split()}
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.local import ran
 from tests.support.paths import ROOT
 
 PARTS = ("native", "netbench", "pyproject.toml", "setup.py", "README.md", "LICENSE")
@@ -56,13 +57,7 @@ def built(folder: Path) -> Path:
     """Build the copy's engine in place, as `pip install -e .` does; unoptimised, to be faster."""
     flags = folder / "netbench/engine/build_native.py"
     flags.write_text(flags.read_text().replace('"-O2"', '"-O0"'))
-    done = subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=folder)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder
 
@@ -72,9 +67,7 @@ def python(folder: Path, code: str) -> object:
     check = f"import json, netbench; assert netbench.__file__.startswith({str(folder)!r}), netbench.__file__\n"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(ROOT)))}
     command = [sys.executable, "-c", f"{check}{code}\nprint(json.dumps(answer))"]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = ran(command, cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 

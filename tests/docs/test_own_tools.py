@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from netbench import campaign, load
-from tests.support.local import call
+from tests.support.local import call, ran
 from tests.support.paths import ROOT
 from tests.support.running import stored_records
 
@@ -91,14 +91,7 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
     """Run a script as CI does."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    return subprocess.run(
-        ["bash", "-e", "-c", script],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ran(["bash", "-e", "-c", script], cwd=folder, env=environment)
 
 
 def in_this_process(folder: Path, script: str) -> subprocess.CompletedProcess[str]:

@@ -12,6 +12,7 @@ import pytest
 
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
+from tests.support.local import ran
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 
@@ -86,10 +87,8 @@ def leaves(text: str, pid: int) -> Counter[str]:
 def reported(data: Path) -> Counter[str]:
     """The same by `perf report`."""
     shape = "--stdio -q --sort symbol -n -F sample,symbol"
-    said = subprocess.run(
+    said = ran(
         ["perf", "report", "-i", str(data), *shape.split()],
-        capture_output=True,
-        text=True,
         check=True,
         env={**os.environ, "PERF_BUILDID_DIR": "/nonexistent"},
     )

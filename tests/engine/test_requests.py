@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import numpy as np
@@ -183,23 +183,32 @@ def test_connections_can_be_given_up(pair: Pair) -> None:
 
 
 def test_others_at_the_port_of_connections_fail_the_run(pair: Pair) -> None:
-    """They send no token: the counts of both sides tell that they were there."""
-    transfer, counts = Transfer(send="connect", receive="connect"), []
-    for others in (0, 3):
-        pair.prepare("connect", "connect", requests=8, responses=8, **WINDOW)
+    """They send no token: the counts of both sides tell that they were there; of other addresses
+    than the sender's they are rejected, and counted.
+    """
+    transfer, counts, own = (
+        Transfer(send="connect", receive="connect"),
+        [],
+        {"peer_address": ADDRESS},
+    )
+    for others, address in (0, ADDRESS), (3, ADDRESS), (3, "127.0.0.3"):
+        pair.prepare("connect", "connect", {}, own, requests=8, responses=8, **WINDOW)
         await_opening(pair)
         lines = out("ss", "-Htlnp").splitlines()
         mine = [line for line in lines if f"pid={pair.receiver.hello.pid}," in line]
         ports = [int(line.split()[3].rpartition(":")[2]) for line in mine]
         (port,) = (port for port in ports if port != pair.port)
         for _ in range(others):
-            with socket.create_connection((ADDRESS, port)) as one:
+            at = (ADDRESS, port), None, (address, 0)
+            with suppress(ConnectionError), socket.create_connection(*at) as one:
                 one.sendall(b"x" * 8)
                 one.recv(8)
         ends = pair.finish(bounded=False)
         sides = ({"transactions": [side.numbers("connect", "transactions")]} for side in ends)
         counts.append(Proof(*sides))
-    check_counts(transfer, counts[0])
+    assert ends[1].numbers("", "rejected_connections") == [3]
+    for each in counts[::2]:
+        check_counts(transfer, each)
     with pytest.raises(EngineError, match="others connected to its port"):
         check_counts(transfer, counts[1])
     with pytest.raises(EngineError, match="a count is missing"):

@@ -17,6 +17,7 @@ import pytest
 from netbench.engine.own_engine import local
 from tests.support.engine_pair import MS, WORKER, Pair, Side, open_pair
 from tests.support.hooks import dynamic_worker, hook
+from tests.support.local import ran
 from tests.support.needs import needs
 
 UNPRIVILEGED = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--reuid=65534")
@@ -102,9 +103,7 @@ def trace_of(tmp_path: Path) -> Iterator[Tracer]:
         pytest.skip("the kernel's tracer names processes by another PID namespace's numbers")
     folder = tmp_path / "tracefs"
     folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tracefs", "tracefs", folder], capture_output=True, text=True, check=False
-    )
+    mounted = ran(["mount", "-t", "tracefs", "tracefs", folder])
     if mounted.returncode:
         pytest.skip(f"this kernel has no tracefs: {mounted.stderr.strip()}")
     instances: list[Path] = []

@@ -30,7 +30,7 @@ from netbench.result.store import Store
 from netbench.run import conductor
 from netbench.run.runner import Runner
 from tests.support.hooks import hook
-from tests.support.local import call, netbench_argv
+from tests.support.local import call, netbench_argv, ran
 from tests.support.paths import ROOT
 from tests.support.running import (
     BASE,
@@ -306,12 +306,7 @@ def test_a_python_without_the_packages_says_what_to_do() -> None:
 
 def test_an_unexpected_exception_is_reported_without_a_traceback() -> None:
     code = "import sys; from netbench import __main__\nfrom netbench.cli import parser\nparser.run = lambda argv: {}['nothing']\nsys.exit(__main__.main(['plan', 'c']))"
-    plain, dev = (
-        subprocess.run(
-            [sys.executable, *more, "-c", code], capture_output=True, text=True, check=False
-        )
-        for more in ([], ["-X", "dev"])
-    )
+    plain, dev = (ran([sys.executable, *more, "-c", code]) for more in ([], ["-X", "dev"]))
     assert (plain.returncode, len(plain.stderr.splitlines())) == (1, 1)
     says = "netbench: this is a defect of netbench: KeyError at <string>:3: 'nothing'; records that"
     assert plain.stderr.startswith(says)

@@ -25,7 +25,7 @@ from netbench.run.ends import Ends
 from netbench.run.runner import Runner
 from tests.support.disks import ext4_on, tmpfs_on
 from tests.support.engine_pair import WORKER
-from tests.support.local import netbench_argv
+from tests.support.local import netbench_argv, ran
 from tests.support.running import (
     BASE,
     LONG,
@@ -326,7 +326,7 @@ READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift &&
 def on_read_only(folder: Path, words: list[str | Path]) -> subprocess.CompletedProcess[str]:
     """Run netbench where a folder is mounted read-only, for it alone."""
     argv = ["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", str(folder), *netbench_argv(words)]
-    return subprocess.run(argv, cwd=folder.parent, capture_output=True, text=True, check=False)
+    return ran(argv, cwd=folder.parent)
 
 
 @pytest.mark.root
@@ -341,7 +341,7 @@ def test_a_results_folder_that_cannot_be_written_is_a_wrong_request(
     if why == "Permission denied":
         folder.chmod(0o555)
         argv = as_anyone(netbench_argv(words))
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        done = ran(argv)
     else:
         done = on_read_only(folder, words)
     assert (done.returncode, done.stdout) == (2, "")
@@ -364,3 +364,20 @@ def test_a_result_on_a_read_only_disk_is_reported_but_not_resumed(tmp_path: Path
     says = "records.jsonl: Read-only file system; make it writable, then `resume` the campaign"
     assert says in resume.stderr
     assert records.read_bytes() == before
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("verb", ["transfer", "export"])
+def test_without_a_place_for_scratch_files_a_verb_says_what_to_do(
+    tmp_path: Path, verb: str
+) -> None:
+    result = conductor.start(campaign.parse(LONG.replace("40", "3"), "d.yaml"), tmp_path).path
+    words = {
+        "transfer": ["transfer", "duration=20ms"],
+        "export": ["export", "--table", "samples", result, "samples.csv"],
+    }
+    closed = [f"mount --bind {p} {p}; mount -o remount,bind,ro {p}" for p in ("/tmp", "/var/tmp")]
+    script = "; ".join((*closed, "unset TMPDIR", "cd /proc", 'exec "$@"'))
+    done = ran(["unshare", "--mount", "sh", "-ec", script, "sh", *netbench_argv(words[verb])])
+    assert done.returncode == 2, done.stderr
+    assert "'/var/tmp', '/usr/tmp', '/proc']; make room there, or set TMPDIR" in done.stderr

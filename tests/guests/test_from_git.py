@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from netbench.kernels.needs import ELF, PROGRAMS
-from tests.support.local import netbench_argv, out
+from tests.support.local import netbench_argv, out, ran
 from tests.support.outside import apt_get
 
 pytestmark = [pytest.mark.root, pytest.mark.guest, pytest.mark.slow, pytest.mark.timeout(4000)]
@@ -61,9 +61,7 @@ class Linux:
     def netbench(self, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         """The command line, with this cache."""
         env, argv = {**os.environ, "XDG_CACHE_HOME": str(self.cache)}, netbench_argv(words)
-        return subprocess.run(
-            argv, cwd=folder, env=env, capture_output=True, text=True, check=False
-        )
+        return ran(argv, cwd=folder, env=env)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from netbench.run.worker_pool import open_channel
 from netbench.settings.setting import fields
 from tests.support.engine_pair import Pair
 from tests.support.guests import FIRST, NAME, SECOND, ssh
-from tests.support.local import netbench_argv
+from tests.support.local import netbench_argv, ran
 from tests.support.running import wait_for
 
 KERNELS = (FIRST, SECOND)
@@ -35,9 +35,7 @@ KERNELS = (FIRST, SECOND)
 
 def ssh_try(here: Lab, host: str, *words: str) -> subprocess.CompletedProcess[str]:
     argv = ("ssh", "-F", str(here.ssh_config), here.hosts[host].ssh, *words)
-    return subprocess.run(
-        argv, capture_output=True, text=True, check=False, timeout=30, stdin=subprocess.DEVNULL
-    )
+    return ran(argv, timeout=30, stdin=subprocess.DEVNULL)
 
 
 def boot_id(here: Lab, host: str) -> str:

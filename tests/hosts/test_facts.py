@@ -43,7 +43,7 @@ from netbench.run.host_facts import read_all, read_host
 from netbench.run.ledger import Ledger
 from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
-from tests.support.local import ADDRESS, NEAR, PEER, out
+from tests.support.local import ADDRESS, NEAR, PEER, out, ran
 from tests.support.running import stored_records
 from tests.support.synthetic import Synth, failed
 
@@ -564,9 +564,7 @@ def test_a_guest_of_a_lab_says_what_executes_it(
     shutil.which("systemd-detect-virt") is None, reason="no systemd-detect-virt here"
 )
 def test_this_machine_is_what_systemd_says() -> None:
-    virt = subprocess.run(
-        ["systemd-detect-virt", "--vm"], capture_output=True, text=True, check=False
-    ).stdout.strip()
+    virt = ran(["systemd-detect-virt", "--vm"]).stdout.strip()
     here = campaign.parse("netbench: 1\nname: e\n", "e.yaml")
     with WorkerPool(here) as pool:
         entry = read_host(here, pool, "here")

@@ -18,7 +18,7 @@ from netbench import lab
 from netbench.base.errors import LabRefused
 from netbench.lab import Lab, command, guests, qemu
 from netbench.model import Host, Kernel
-from tests.support.local import netbench_argv
+from tests.support.local import netbench_argv, ran
 from tests.support.running import stored_records
 
 NAME = f"q{os.getpid()}"  # of the lab that the tests share
@@ -67,9 +67,7 @@ def ssh(made: Lab, guest: str, *words: str, check: bool = True) -> str:
     """What a command says on a guest; a connection to a kernel that has gone is given up."""
     options = ("-oConnectTimeout=10", "-oServerAliveInterval=5", "-oServerAliveCountMax=2")
     argv = ["ssh", "-F", str(made.ssh_config), *options, made.hosts[guest].ssh, *words]
-    done = subprocess.run(
-        argv, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL
-    )
+    done = ran(argv, timeout=60, stdin=subprocess.DEVNULL)
     assert not (check and done.returncode), done.stderr
     return done.stdout.strip()
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from netbench.__main__ import _outcome
 
@@ -29,7 +30,14 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 def out(*argv: str) -> str:
     """What another program prints."""
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    return ran(argv, check=True).stdout
+
+
+def ran(
+    argv: Sequence[str | Path], check: bool = False, **how: Any
+) -> subprocess.CompletedProcess[str]:
+    """Another program, run to its end, as `subprocess.run` takes it."""
+    return subprocess.run(argv, check=check, capture_output=True, text=True, **how)
 
 
 def call(*words: str | Path | bytes) -> subprocess.CompletedProcess[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.support.local import ran
 
 # names the network namespace that the first process of the tests started in
 OUTSIDE = "NETBENCH_TESTS_OUTSIDE"
@@ -21,13 +22,7 @@ def outside(*argv: str) -> list[str]:
 def apt_get(*words: str, folder: Path | None = None) -> str:
     """Run apt-get in a folder; why it did not work, or ""."""
     try:
-        done = subprocess.run(
-            outside("apt-get", "-q", "-y", *words),
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = ran(outside("apt-get", "-q", "-y", *words), cwd=folder)
     except OSError as error:
         return str(error)
     return f"apt-get {' '.join(words)}: {done.stderr[-200:]}" if done.returncode else ""

@@ -11,6 +11,7 @@ import pytest
 
 from netbench import campaign
 from netbench.cli import parser
+from tests.support.local import ran
 from tests.support.paths import ROOT
 from tools import size
 
@@ -82,9 +83,7 @@ def long_lines(text: str) -> Iterator[int]:
 def test_lines_have_at_most_100_columns() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("which files are the project's is known in a clone only")
-    listed = subprocess.run(
-        ["git", "ls-files", "--", *PATTERNS], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    listed = ran(["git", "ls-files", "--", *PATTERNS], cwd=ROOT, check=True)
     files = listed.stdout.splitlines()
     assert "README.md" in files
     assert "native/Makefile" in files

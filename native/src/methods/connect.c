@@ -259,17 +259,13 @@ static int accept_next(struct nb_flow *flow)
 		int fd = accept4(state->listener, &from.any, &length, SOCK_CLOEXEC);
 		char byte;
 
-		if (fd < 0 && errno == EAGAIN &&
-		    (recv(flow->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN))
-			return -1;
 		if (fd >= 0 && nb_is_sender(&from, flow->job))
 			return fd;
-		if (fd >= 0) {
-			close(fd);
-			continue;
-		}
-		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+		if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			return (int)fail(flow, "accepting");
+		flow->rejected_connections += fd >= 0 && !close(fd);
+		if (recv(flow->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN)
+			return -1;
 	}
 	return -1;
 }

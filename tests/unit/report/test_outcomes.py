@@ -15,7 +15,7 @@ from netbench.cli.report import render
 from netbench.report import junit, ktap
 from netbench.report.build import Report, build
 from netbench.stats.comparison import NO_VERDICT
-from tests.support.local import call
+from tests.support.local import call, ran
 from tests.support.outside import apt_get
 from tests.support.synthetic import Synth
 
@@ -110,13 +110,7 @@ def test_the_kernels_parser_reads_it(report: Report, tmp_path: Path) -> None:
     )
     subprocess.run(["sh", "-ec", script, package], cwd=tmp_path, check=True)
     program = tmp_path / "linux-source-6.1" / "tools" / "testing" / "kunit" / "kunit.py"
-    done = subprocess.run(
-        [sys.executable, str(program), "parse"],
-        input=ktap.render(report) + "\n",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([sys.executable, str(program), "parse"], input=ktap.render(report) + "\n")
     tally = Counter(c.verdict for family in report.source.comparisons.values() for c in family)
     said = done.stdout
     assert f"failed: {tally['worse']}" in said

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.local import ran
 from tests.support.synthetic import STEPS, Synth
 
 SECONDS, MEGABYTES = 20, 1024
@@ -38,9 +38,7 @@ def test_100_000_records(tmp_path: Path) -> None:
     compare = {"factor": "send", "baseline": "readwrite", "margin": 0.01}
     folder = Synth(factors, runs=100, compare=compare).write(tmp_path / "r")
     for _ in range(ATTEMPTS):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, str(folder)], capture_output=True, text=True, check=True
-        )
+        done = ran([sys.executable, "-c", PROGRAM, str(folder)], check=True)
         found = json.loads(done.stdout)
         if found["seconds"] <= SECONDS:
             break
