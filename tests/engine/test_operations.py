@@ -589,6 +589,14 @@ def test_accounts_without_a_folder_lock_each_its_own(here: Namespace) -> None:
             shutil.rmtree(each, ignore_errors=True)
 
 
+@pytest.mark.root
+def test_where_no_lock_can_be_taken_the_host_is_refused(here: Namespace) -> None:
+    closed = 'mount --bind /tmp /tmp; mount -o remount,bind,ro /tmp; exec "$@"'
+    argv = ("ip", "netns", "exec", here.name, "sh", "-ec", closed, "sh", *NOBODY)
+    with helper(*argv) as worker:
+        assert "look at /run/netbench/locks, or /tmp" in str(refusal(worker, "lock", "host", "me"))
+
+
 @contextlib.contextmanager
 def as_nobody(here: Namespace, *prefix: str) -> Iterator[Worker]:
     """A worker of another account in a namespace."""
