@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import math
 import os
@@ -110,15 +111,15 @@ def _complain(text: str) -> None:
 
 def _os_error(error: OSError) -> int:
     """A path that was given and cannot be used; others have no business here."""
+    what, remedy = error.strerror, "make room there, or set TMPDIR to a folder that has some"
     if error.filename is not None:
-        what = (
-            f"{os.fsdecode(error.filename)}: {error.strerror}; check the path and its permissions"
+        what, remedy = (
+            f"{os.fsdecode(error.filename)}: {what}",
+            "check the path and its permissions",
         )
-    elif isinstance(error, FileNotFoundError):  # of tempfile
-        what = f"{error.strerror}; make room there, or set TMPDIR to a folder that has some"
-    else:
+    elif not isinstance(error, FileNotFoundError):  # of tempfile
         return _defect(error)
-    _complain(what)
+    _complain(f"{what}; {remedy}")
     return RequestError.exit_code
 
 
@@ -198,6 +199,7 @@ def main(argv: list[str] | None = None) -> int:
     _check_streams()
     _take_signals()
     gc.set_threshold(100_000)  # what is imported is no garbage: to look for it takes 40 ms
+    atexit.register(gc.freeze)  # and 150 more at the end
     try:
         code = _outcome(words)
         _conclude()
