@@ -159,7 +159,7 @@ static int dispatch_tool(struct nb_run *run, struct nb_error *error)
 
 	nb_tool_poll(&run->tool);
 	if (run->phase == NB_WAITING && run->job.await_port && !run->tool.exited &&
-	    nb_port_listens(run->job.await_port, 1)) {
+	    nb_port_listens(run->job.await_port)) {
 		run->job.await_port = 0;
 		return NB_EVENT_WARM;
 	}

@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "method.h"
@@ -11,15 +12,15 @@ static const uint64_t TERMINATE_NS = 1000000000;
 
 static int go_tool(struct nb_run *run, struct nb_error *error)
 {
-	int whole_life = !run->job.duration && !run->job.marks, status;
+	int whole_life = !run->job.duration && !run->job.marks, status = 0;
 
 	if (whole_life)
 		nb_phase_enter(run, NB_MEASURING);
-	if (run->job.await_port && nb_port_listens(run->job.await_port, 0))
-		return nb_fail(error, NB_ERR_SYSTEM, "start tool",
-			       "write `port:` with a range of free ports",
-			       "another program listens on port %llu of this host",
-			       (unsigned long long)run->job.await_port);
+	/* A server may pass over the address that another program has taken, for others. */
+	if (run->job.port_low && (status = nb_listen_in_range(&run->job, error)) < 0)
+		return status;
+	if (run->job.port_low)
+		close(status);
 	status = nb_tool_start(&run->tool, &run->job, error);
 	if (!status && !whole_life)
 		nb_phase_enter(run, run->job.marks ? NB_WAITING : NB_WARMING);

@@ -127,7 +127,7 @@ void nb_tool_free(struct nb_tool *tool)
 }
 
 /* proc_net_tcp: the kernel's Documentation/networking/proc_net_tcp.rst. */
-int nb_port_listens(uint64_t port, int own)
+int nb_port_listens(uint64_t port)
 {
 	enum { NOBODY = 65534 };
 	static const char *const paths[] = { "/proc/self/net/tcp", "/proc/self/net/tcp6" };
@@ -142,7 +142,7 @@ int nb_port_listens(uint64_t port, int own)
 			found = sscanf(line, "%*d: %*[^:]:%x %*s %x %*s %*s %*s %u", &local, &state,
 				       &user) == 3 &&
 				state == LISTEN && local == port &&
-				(!own || !user || user == geteuid() || user == NOBODY);
+				(!user || user == geteuid() || user == NOBODY);
 		if (table)
 			fclose(table);
 	}

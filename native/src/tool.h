@@ -41,8 +41,8 @@ void nb_tool_kill(struct nb_tool *tool);
 int nb_tool_wait(struct nb_tool *tool, uint64_t deadline);
 void nb_tool_free(struct nb_tool *tool);
 
-/* Whether a TCP socket of this network namespace listens on the port, on whatever address; `own`:
- * of root's, this account's or nobody's. Nothing connects to it: it may serve one connection. */
-int nb_port_listens(uint64_t port, int own);
+/* Whether a TCP socket of root's, this account's or nobody's listens on the port in this network
+ * namespace, on whatever address. Nothing connects to it: it may serve one connection. */
+int nb_port_listens(uint64_t port);
 
 #endif

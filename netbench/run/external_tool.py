@@ -260,8 +260,8 @@ class _Server:
         """Start it, and wait until its output matches `ready`; "": until it listens on the port.
         Errors: EngineError where it ends before; TimeoutError.
         """
-        listens: job.Options = {} if ready else {"await_port": self.port}
-        self.worker.prepare(options | {"marks": 1} | listens)
+        names = ("port_low", "port_high", "await_port")[: 2 if ready else 3]
+        self.worker.prepare({**options, "marks": 1, **dict.fromkeys(names, self.port)})
         self.worker.go()
         deadline = time.monotonic() + READY_SECONDS
         try:

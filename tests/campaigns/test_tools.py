@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,19 @@ FAULTS: list[tuple[str, str, str, str, str]] = [
     ("the client fails", LISTENS, "[sh, -c, 'echo \"\\\\033]0;oh\\\\007 no\" >&2; exit 4']", "", "mine: exit status 4: .*no; samples/ has"),
     ("nothing to match", LISTENS, "[sh, -c, 'yes no | head -c 5000000']", "", "mine: throughput: its output does not match the pattern .*no no"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ready", ["", ", ready: up"])
+def test_a_port_that_another_program_has_is_no_server_s(tmp_path: Path, ready: str) -> None:
+    """Though it does not listen yet, and the server is content with another address."""
+    ipv6 = LISTENS.replace("('', int(sys.argv[1]))", "('::1', int(sys.argv[1])), family=10")
+    with socket.socket() as squatter:
+        squatter.bind(("127.0.0.1", 15202))
+        record = mine(
+            tmp_path, ipv6.replace("; time", "; print('up', flush=True); time"), more=ready
+        )
+    assert record["status"] == "failed"
+    assert "every port from 15202 to 15202 is taken" in record["reason"]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault[0])
