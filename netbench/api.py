@@ -231,7 +231,7 @@ def restore(result: Path) -> list[str]:
     from netbench.result import campaign_state
     from netbench.run.restore import restore, restore_here
 
-    state = campaign_state.find(result) or campaign_state.named(str(result))
+    state = campaign_state.named(str(result)) or campaign_state.find(result)
     if state is None:
         return _shown_only(result)
     dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")

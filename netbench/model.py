@@ -263,9 +263,7 @@ class Cell(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A setting of the campaign's own: programs with their arguments that set a level, print it,
-    and put it back.
-    """
+    """A setting of the campaign's own: programs that set a level, print it, and put it back."""
 
     apply: tuple[str, ...]
     read: tuple[str, ...]

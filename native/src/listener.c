@@ -126,10 +126,9 @@ int nb_listener_read(struct nb_listener *listener, size_t index, const struct nb
 	const char accepted = NB_ACCEPTED;
 	int fd = pending->socket, quick = 1;
 
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return -1;
 	pending->got += got > 0 ? (size_t)got : 0;
-	if (got > 0 && pending->got < sizeof(pending->handshake))
+	if (got < 0 ? errno == EAGAIN || errno == EINTR
+		    : got && pending->got < sizeof(pending->handshake))
 		return -1;
 	memcpy(stream, pending->handshake + NB_TOKEN_BYTES, sizeof(*stream));
 	*stream = ntohl(*stream);

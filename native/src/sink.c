@@ -48,9 +48,13 @@ static int may_write(const struct nb_job *job, uint32_t stream, const char *path
 {
 	uint64_t device, inode;
 
-	if (S_ISLNK(status->st_mode) || S_ISDIR(status->st_mode))
+	if (S_ISLNK(status->st_mode) || S_ISDIR(status->st_mode) ||
+	    (S_ISREG(status->st_mode) && status->st_uid && status->st_uid != geteuid()))
 		return nb_fail(error, NB_ERR_REQUEST, "open sink", "name a file", "%s is a %s",
-			       path, S_ISLNK(status->st_mode) ? "symbolic link" : "directory");
+			       path,
+			       S_ISLNK(status->st_mode)	  ? "symbolic link"
+			       : S_ISDIR(status->st_mode) ? "directory"
+							  : "file of another account");
 	if (S_ISCHR(status->st_mode))
 		return 0;
 	if (find_earlier(job, stream, &device, &inode))

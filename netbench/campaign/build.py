@@ -47,9 +47,7 @@ IN_LAB = (Host("snd"), Host("rcv"))
 
 
 def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> Campaign:
-    """The campaign of a tree. Errors: CampaignError with every problem, those in `problems`
-    included.
-    """
+    """The campaign of a tree. Errors: CampaignError with every problem, `problems` included."""
     file = problems.read(file_model(catalogue), FALLBACK)
     base = file.transfer.values()
     hosts = _hosts(file, problems)
@@ -176,9 +174,7 @@ def _settings(file: FileKeys, reader: Reader) -> dict[str, SettingLevel]:
 def _bounds(
     base: Mapping[str, Any], factors: Mapping[str, list[Level]], problems: Problems
 ) -> None:
-    """A run is bounded by duration, bytes or requests, whichever is written; two at one place are
-    an error.
-    """
+    """A run is bounded by duration, bytes or requests; two at one place are an error."""
     for one, other in combinations(BOUNDS, 2):
         expected = f"expected {one} or {other}"
         if one in base and other in base:

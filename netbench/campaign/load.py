@@ -4,6 +4,8 @@ then check what keys mean together.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from netbench.campaign.build import build
 from netbench.campaign.hosts import write_out
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.file import file_model
-from netbench.campaign.tree import Node, Table, Word, dump
+from netbench.campaign.tree import Node, Table, Word, dump, tables
 from netbench.campaign.yaml_tree import BYTES_MAX, decode, parse_tree, parse_value
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.own_engine import local
@@ -21,6 +23,8 @@ from netbench.model import Campaign
 
 _TRANSFER = "netbench: 1\nname: transfer\ntransfer: {}\nverify: false\n"
 _CHANGED = "# effective campaign of:"
+FILES = ("deb", "tree", "git", "config", "fragment")  # keys of kernels
+NO_FILE = re.compile(r"\w+config|lab")  # but a target of make, or the fragment of netbench's own
 _LOCAL_WORDS = {"source": ("memory", "zero"), "sink": ("discard",)}
 
 
@@ -62,11 +66,30 @@ def parse(
         edit.apply_quick(tree, source)
     problems = [*problems, *edit.apply_sets(tree, sets, source)]
     faults = Problems(tree, source, problems)
-    written = write_out(faults, inventories)
-    options = [*(f"--set {word}" for word in sets), *(["--quick"] if quick else [])]
-    if written or options:
-        text = _effective(tree, " ".join([*([written] if written else []), *options]))
+    rooted = "paths written out" if _rooted(tree, Path(source).absolute().parent) else ""
+    sets = [f"--set {word}" for word in sets]
+    notes = [write_out(faults, inventories), rooted, *sets, "--quick" if quick else ""]
+    if any(notes):
+        text = _effective(tree, " ".join(filter(None, notes)))
     return build(tree, faults, catalogue or local(), text)
+
+
+def _rooted(tree: Table, folder: Path) -> bool:
+    """Whether files of this machine are written relative to the campaign file, whose folder this
+    is; in the tree they are absolute then.
+    """
+    kernels = tables(tree.entries.get("kernels"))
+    nodes = [each.entries.get(key) for each in kernels for key in FILES]
+    relative = [
+        word
+        for word in [tree.entries.get("ssh_config"), *nodes]
+        if isinstance(word, Word)
+        and not (word.origin or (word.text or "/").startswith(("/", "~")))
+        and not NO_FILE.fullmatch(word.text or "")
+    ]
+    for word in relative:
+        word.text = os.path.normpath(folder / (word.text or ""))
+    return bool(relative)
 
 
 def changed(campaign: Campaign, keys: Mapping[str, str]) -> Campaign:

@@ -31,9 +31,7 @@ def _encoded(match: re.Match[str]) -> str:
 
 
 def _id_word(written: Plain, inside: bool = False) -> str:
-    """A level in a cell's id: no comma and no space; `{files: 60, size: 300K}` ->
-    `{files:60;size:300K}`.
-    """
+    """A level in a cell's id: no comma, no space; `{files: 6, size: 3K}` -> `{files:6;size:3K}`."""
     if isinstance(written, dict):
         return (
             "{"
@@ -104,9 +102,7 @@ class Matrix:
         return [cell for n, cell in enumerate(crossed) if n not in excluded]
 
     def _excludable(self, wanted: Mapping[str, str], at: Loc) -> bool:
-        """An entry whose keys are swept and whose levels exist matches something, since factors are
-        crossed.
-        """
+        """Swept keys with levels that exist match something, since factors are crossed."""
         if not self.problems.clean("sweep"):
             return False
         excludable = True

@@ -68,9 +68,7 @@ class Problems:
             )
 
     def clean(self, *keys: str) -> bool:
-        """Whether nothing is wrong with some top-level keys, so that what they mean together can be
-        checked.
-        """
+        """Whether nothing is wrong with these top-level keys, which are then checked together."""
         return self._touched.isdisjoint(keys)
 
     def read(self, model: type[K], fallback: dict[str, object]) -> K:

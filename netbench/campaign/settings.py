@@ -16,9 +16,7 @@ NO_COMMANDS: Mapping[str, Command] = MappingProxyType({})
 
 
 def is_setting(key: str, commands: Collection[str] = ()) -> bool:
-    """Whether a key names a setting, with or without a side. `commands` are the names of the
-    campaign's own.
-    """
+    """Whether a key names a setting, with or without a side. `commands`: the campaign's own."""
     name = side_of(key)[1]
     return name in commands or find(name, NO_COMMANDS) is not None
 

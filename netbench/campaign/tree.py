@@ -1,6 +1,4 @@
-"""The located tree of a campaign file: every scalar is the word that was written, every node knows
-its line.
-"""
+"""The tree of a campaign file: scalars as they were written, and the line of every node."""
 
 from __future__ import annotations
 
@@ -45,9 +43,7 @@ class Listing:
 
 @dataclass
 class Table:
-    """A mapping; `lines` holds the line of each key, `written` how keys were written that stand for
-    several.
-    """
+    """A mapping; `lines`: of each key; `written`: how keys were that stand for several."""
 
     entries: dict[str, Node] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
@@ -58,6 +54,15 @@ class Table:
 
 
 Node = Word | Listing | Table
+
+
+def tables(node: Node | None) -> Iterator[Table]:
+    """All mappings at a node and below it."""
+    if isinstance(node, Table):
+        yield node
+    below = node.items if isinstance(node, Listing) else getattr(node, "entries", {}).values()
+    for each in below:
+        yield from tables(each)
 
 
 def path_of(loc: Loc) -> str:

@@ -177,9 +177,7 @@ def refuse_unprintable(text: str, source: str) -> None:
 
 
 def parse_tree(text: str, source: str) -> tuple[Table, list[Problem]]:
-    """The tree of a campaign file, and the problems that still leave a tree. Errors: CampaignError
-    for the others.
-    """
+    """The tree of a campaign file, and problems that leave one. Errors: CampaignError."""
     refuse_unprintable(text, source)
     if len(text) > BYTES_MAX:
         raise CampaignError(
@@ -195,9 +193,7 @@ def parse_tree(text: str, source: str) -> tuple[Table, list[Problem]]:
 
 
 def parse_value(text: str, source: str, origin: str) -> Node:
-    """The tree of one printable value given outside a file (line 0). Errors: CampaignError naming
-    its origin.
-    """
+    """The tree of a value given outside a file (line 0). Errors: CampaignError with origin."""
     builder = TreeBuilder(text, source, origin)
     root = builder.root()
     if builder.problems:

@@ -59,9 +59,7 @@ class Named(NamedTuple):
         return any(row.flags & {"cpu_time", "idle_time"} for row in self.counters)
 
     def has(self, flag: str) -> bool:
-        """Whether the descriptor carries a flag: delivers, no_data, from_file, to_file, always,
-        host_wide, ...
-        """
+        """Whether the descriptor carries a flag: delivers, no_data, from_file, to_file, ..."""
         return flag in self.row.flags
 
 
@@ -77,9 +75,7 @@ class Catalogue(NamedTuple):
     ops: Mapping[str, Row]
 
     def explaining(self, meter: str, unread: Mapping[str, str]) -> Catalogue:
-        """The same, but for why a meter and its counters cannot be read: by `METER`, or
-        `METER.COUNTER`.
-        """
+        """The same, but why a meter or counter cannot be read: by `METER`, `METER.COUNTER`."""
         return Catalogue.of(
             row._replace(why=unread.get(name, ""))
             if (name := f"{row.owner}.{row.name}".lstrip(".")).partition(".")[0] == meter

@@ -133,9 +133,7 @@ def number_of(options: Mapping[str, Value], name: str, absent: int = 0) -> int:
 
 
 def decode_vectors(payload: bytes) -> Iterator[Vector]:
-    """The vectors of a READY, RESULT, SAMPLES or OP_DONE frame. Errors: ProtocolError for anything
-    out of bounds.
-    """
+    """The vectors of a READY, RESULT, SAMPLES or OP_DONE frame. Errors: ProtocolError."""
     at = 0
     words = struct.unpack_from(f"={len(payload) // 8}Q", payload)
     while at < len(payload):
@@ -160,9 +158,7 @@ def decode_vectors(payload: bytes) -> Iterator[Vector]:
 
 
 def decode_edge(payload: bytes) -> tuple[Edge, bytes]:
-    """The edge that an EDGE frame names, and what it carries for the other side's MARK. Errors:
-    ProtocolError.
-    """
+    """The edge that an EDGE frame names, and what it carries for MARK. Errors: ProtocolError."""
     value = int.from_bytes(payload[:4], sys.byteorder)
     if len(payload) < 8 or len(payload) % 8 or value not in Edge._value2member_map_:
         raise ProtocolError(f"an edge frame of {len(payload)} bytes has no valid edge{SAME}")

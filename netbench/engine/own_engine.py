@@ -9,9 +9,7 @@ from netbench.engine.catalogue import Catalogue
 
 @cache
 def local() -> Catalogue:
-    """The catalogue of the engine library on this machine. Errors: EngineError when the library
-    cannot be loaded.
-    """
+    """This machine's engine's catalogue. Errors: EngineError where its library cannot be loaded."""
     from netbench.engine import binding
 
     return Catalogue.of(binding.describe())

@@ -186,9 +186,7 @@ class Worker:
     def values(
         self, options: Mapping[str, Value], method: str = "", role: str = ""
     ) -> dict[int, Value]:
-        """Options by name as values by row id; a method's own options are found through its
-        descriptor.
-        """
+        """Options by name as values by row id; a method's own are found by its descriptor."""
         ids = {name: row.id for name, row in self.catalogue.options.items()}
         table = self.catalogue.send if role == "send" else self.catalogue.receive
         if method in table:
@@ -232,9 +230,7 @@ class Worker:
         self._order(Frame.STOP)
 
     def await_edge(self, edge: Edge, seconds: float) -> bytes:
-        """Wait until the run has passed an edge; returns what it carries (WARM: bytes of each
-        stream, for `mark`).
-        """
+        """Wait for an edge; returns what it carries (WARM: bytes of each stream, for `mark`)."""
         deadline = time.monotonic() + seconds
         while True:
             payload = self._await(Frame.EDGE, deadline - time.monotonic())
@@ -266,9 +262,7 @@ class Worker:
         return None
 
     def abort(self) -> None:
-        """Order the worker to give up the present run, if there is one. What waits for the worker
-        can wait again.
-        """
+        """Order the worker to give up the present run, if any. Who waits for it can wait again."""
         self.clear_interrupt()
         self._order(Frame.ABORT)
 

@@ -11,9 +11,7 @@ _LONG = 60  # characters
 
 
 def must_match(handled: Iterable[str] = ()) -> list[str]:
-    """The facts in which pooled runs must agree, without those that the campaign's own factors and
-    settings change.
-    """
+    """The facts in which pooled runs must agree, but for what the campaign itself sets."""
     names = {name.removeprefix("sender.").removeprefix("receiver.") for name in handled}
     if "kernel" in names:
         names |= {"kernel_build", "command_line"}
@@ -73,9 +71,7 @@ def shortened(one: str, other: str) -> tuple[str, str]:
 
 
 def version(release: str) -> list[tuple[int, int | str]]:
-    """A key that puts releases in the order of their versions: 6.1.9 is before 6.1.10, and
-    6.9.0-rc7 before 6.9.0.
-    """
+    """A key of releases in order: 6.1.9 is before 6.1.10, 6.9.0-rc7 before 6.9.0."""
     parts = re.findall(r"\d+|[^\d]+", release)
     return [
         *((1, int(part)) if part.isdecimal() else (-("rc" in part), part) for part in parts),

@@ -44,6 +44,13 @@ def cpu_model(text: str) -> str:
     raise ValueError("no CPU model in it")
 
 
+def cpu_quota(text: str) -> str:
+    """The smallest of lines with a quota and its period: `0.6`; `none` where there is no quota."""
+    rows = (line.split() for line in text.splitlines())
+    quotas = [int(row[0]) / int(row[1]) for row in rows if row and row[0].isdecimal()]
+    return f"{min(quotas):g}" if quotas else "none"
+
+
 def sockets(text: str) -> str:
     """Packages with a CPU online. Errors: ValueError where /proc/cpuinfo has no topology."""
     return str(len({_socket_and_core(block)[0] for block in _processors(text)}))

@@ -29,9 +29,7 @@ def link_speed(text: str) -> str:
 
 
 def of_maximum(text: str) -> str:
-    """`rx: 256` and `rx_max: 4096` as `rx 256 of 4096`; a value that is 0 or absent on this device
-    is left out.
-    """
+    """`rx: 256` and `rx_max: 4096` as `rx 256 of 4096`, without what is 0 or absent."""
     absent = ("0", "")
     values = fields(text)
     parts = []

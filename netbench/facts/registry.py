@@ -14,6 +14,7 @@ from netbench.facts.cpu import (
     NOT_EMULATED,
     cores,
     cpu_model,
+    cpu_quota,
     emulated_by_clock,
     emulated_by_detection,
     emulated_by_name,
@@ -89,6 +90,12 @@ def _begun(name: str, about: str, sources: tuple[FactSource, ...], group: str = 
     return Fact(name, about, sources, group, varies=True, must_match=False)
 
 
+# Of each group above it, of cgroup v2 and v1.
+_QUOTA = """cat /proc/self/cgroup 2>/dev/null | while IFS=: read -r _ names path; do
+case ",$names," in ,, | *,cpu,*) ;; *) continue ;; esac
+while for root in /sys/fs/cgroup /sys/fs/cgroup/unified /sys/fs/cgroup/cpu; do cd "$root$path" &&
+echo $(cat cpu.max cpu.cfs_quota_us cpu.cfs_period_us)
+done 2>/dev/null; [ "${path%/}" ]; do path=${path%/*}; done; done"""
 # As pidof(8), which looks at more of each process: too long where hundreds of hosts share a kernel.
 # cat fails where a process has ended meanwhile, and by more where it was not run.
 _STATE = """command -v "$0" >/dev/null || { echo not installed; exit; }
@@ -193,6 +200,7 @@ FACTS: tuple[Fact, ...] = (
         "frequency",
         "turbo",
     ),
+    _cpu("cpu_quota", "CPUs that the worker's cgroups let it use", _script(_QUOTA, cpu_quota)),
     _cpu(
         "irqbalance",
         "whether irqbalance moves interrupts between CPUs",

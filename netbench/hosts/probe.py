@@ -61,9 +61,7 @@ def _subject(source: FactSource) -> str:
 
 
 def _targets(source: FactSource, names: Names) -> list[tuple[str, ...]] | None:
-    """A source's target for each interface, peer or file of the host that it names; None when those
-    are not known.
-    """
+    """A source's target for each name of the host's that it has; None: it is not known."""
     if not (subject := _subject(source)):
         return [source.target]
     if subject not in names:

@@ -78,9 +78,7 @@ class Session(Process, Protocol):
 
 
 class Shell:
-    """A host's shell under LINE, past its banner. `host` is its name in messages, `machine` what
-    `uname -m` says.
-    """
+    """A host's shell under LINE, past its banner. `machine`: what `uname -m` says."""
 
     def __init__(self, process: Session, host: str, seconds: float) -> None:
         self.host = host

@@ -1,6 +1,4 @@
-"""An overview as lines of a terminal of any size, by rich. Text of a result is escaped, and never
-markup.
-"""
+"""An overview as lines of a terminal of any size, by rich. Text of a result is no markup."""
 
 from __future__ import annotations
 

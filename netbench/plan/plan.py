@@ -158,9 +158,7 @@ class Plan:
 
     @cached_property
     def repeat(self) -> Repeat:
-        """When a cell closes: as the campaign says, or, where boots decide the number of runs, with
-        that many.
-        """
+        """When a cell closes: as the campaign says, or with as many runs as boots decide."""
         repeat = self.campaign.repeat
         runs = repeat.boots * self.blocks_a_boot
         return repeat._replace(min=runs, max=runs) if self.boots else repeat

@@ -231,9 +231,7 @@ def _welch(sides: Sides, earlier: Sequence[Level]) -> Comparison:
 
 
 def _told(c: Comparison) -> Comparison:
-    """The comparison without a verdict that no earlier results support, and with the reason why
-    there is none.
-    """
+    """The comparison with the reason why no earlier results support a verdict."""
     if math.isnan(c.low) or (c.verdict != "inconclusive" and not c.lacks_history):
         return c
     why = f"{c.earlier} earlier results differ by {c.between:.2%} (standard deviation)"

@@ -161,9 +161,7 @@ class _Table:
         return interval.within(metric.lowest, metric.highest, ends)
 
     def standing(self, cell: PlannedCell, rows: Rows) -> Standing:
-        """What the closing rule sees: values by block, and the status of a cell that no further run
-        can help.
-        """
+        """What the closing rule sees: values by block, and a status that no run can help."""
         good = rows[self.ok[rows]]
         blocks = self.block[good]
         asked = [name for name in self.result.repeat.metrics if name in self.names] or self.names
@@ -239,9 +237,7 @@ class _Table:
     def mean_status(
         self, status: str, pair: str, rows: Rows, intervals: Mapping[str, Interval]
     ) -> str:
-        """The status of a cell's means: a comparison is free of what blocks have in common, and
-        they are not.
-        """
+        """The status of a cell's means, which are not free of what blocks have in common."""
         repeat = self.result.repeat
         asked = [name for name in repeat.metrics if name in intervals]
         if self.result.compare is None or status not in ("converged", "max", "unstable"):

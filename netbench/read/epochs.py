@@ -32,9 +32,7 @@ class Epochs:
     """What hosts were like by facts.json: what an entry does not know is as in that before."""
 
     def __init__(self, hosts: Hosts, handled: Iterable[str] = ()) -> None:
-        """handled: what the campaign sets itself, factors and held settings; facts of these keep no
-        runs apart.
-        """
+        """handled: what the campaign sets itself; facts of these keep no runs apart."""
         own = tuple(handled)
         self.names = comparison.must_match(
             name for name in own if name != KERNEL

@@ -137,9 +137,7 @@ class _Reader:
             self.observe(runs)
 
     def _count(self, runs: Runs) -> dict[int, str]:
-        """Count ok runs within their epoch; say of which the mechanism did not engage, by their
-        places, and why.
-        """
+        """Count ok runs in their epoch; say where the mechanism did not engage, and why."""
         place = stratum(runs.record)
         epoch = self.epochs.of(runs.record.pair, runs.numbers[0], runs.record.boot)
         if runs.rows[-1] >= self.last_row.get(place, 0):

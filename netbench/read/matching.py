@@ -176,9 +176,7 @@ def _found(a: Result, b: Result) -> Iterator[Difference]:
 
 
 def _words(a: Result, b: Result) -> Iterator[Difference]:
-    """Programs, and keys of transfer and settings that neither swept, that the campaigns write
-    otherwise.
-    """
+    """Programs, and unswept keys of transfer and settings, that the campaigns write otherwise."""
     if a.asked is None or b.asked is None:
         read = ("cannot be read" if each.asked is None else "can be read" for each in (a, b))
         yield Difference(CAMPAIGN, "campaign.yaml", *read)

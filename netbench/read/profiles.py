@@ -109,9 +109,7 @@ class RunProfile:
 
 @dataclass(frozen=True)
 class CellProfile:
-    """All profile runs of a cell on one kernel, in rounds. `side`: whose kernel, `system` where
-    both are on one.
-    """
+    """All profile runs of a cell on a kernel. `side`: whose kernel; `system`: of both."""
 
     cell: str
     pair: str

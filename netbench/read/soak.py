@@ -148,9 +148,7 @@ def slower(side: SideCounters) -> Number:
 
 
 class Idle(NamedTuple):
-    """What a CPU would lose if it were idle, and how long a quantum takes then, in ns (NaN: not
-    known).
-    """
+    """What a CPU would lose if idle, and how long a quantum takes then, in ns (or NaN)."""
 
     share: float
     quantum: Number

@@ -43,9 +43,7 @@ class Proof(NamedTuple):
 
 
 class Declared:
-    """The proof counters of a plan's rows; methods follow each other there, each before what it
-    declares.
-    """
+    """The proof counters of a plan's rows, in which each method stands before its own."""
 
     def __init__(self, rows: Iterable[EngineRow]) -> None:
         self._found: dict[tuple[str, tuple[str, ...]], Mapping[str, Proof]] = {}

@@ -1,3 +1,1 @@
-"""Reports: analysis as sections of data, and renderers that make text, HTML, markdown, CSV or JSON
-of them.
-"""
+"""Reports: sections of data, and renderers that make text, HTML, markdown, CSV or JSON of them."""

@@ -1,6 +1,4 @@
-"""What a section returns: data, not strings. A renderer (text, html, markdown, json) decides how it
-looks.
-"""
+"""What a section returns: data, not strings. A renderer decides how it looks."""
 
 from __future__ import annotations
 

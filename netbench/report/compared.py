@@ -156,9 +156,7 @@ class Compared:
 
     @property
     def advice(self) -> list[str]:
-        """Why two results have no verdicts, and the commands that would give some, each in a line
-        of its own.
-        """
+        """Why two results have no verdicts, and the commands that give some, a line each."""
         if not any(c.lacks_history for family in self.families.values() for c in family):
             return []
         a, b = (shell_word(self.results[name].path) for name in (A, B))

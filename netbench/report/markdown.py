@@ -1,6 +1,4 @@
-"""A report as markdown (GitHub's tables), for a commit message, an issue or a mailing list's web
-archive.
-"""
+"""A report as markdown (GitHub's tables), for a commit message, an issue or an archive."""
 
 from __future__ import annotations
 

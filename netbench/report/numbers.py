@@ -1,6 +1,4 @@
-"""Numbers as text: as many digits as the interval supports, and the same in text, HTML and
-markdown.
-"""
+"""Numbers as text: as many digits as the interval supports, the same in all forms of a report."""
 
 from __future__ import annotations
 
@@ -47,9 +45,7 @@ def _parts(interval: Interval, digits: int) -> tuple[str, str]:
 
 
 def number(value: float) -> str:
-    """Four significant digits, never in powers of ten for what a reader can count: 17.91, 0.0123,
-    123456.
-    """
+    """Four significant digits, no power of ten for what one can count: 17.91, 0.0123, 123456."""
     if value == 0:
         return "0"
     if not math.isfinite(value):

@@ -262,8 +262,13 @@ def _of_latency(source: Source, axes: Axes, across: str) -> Axes:
     level = share(source.result.repeat.confidence)
     axes.set_xlabel(f"{across}; bands are {level} intervals")
     axes.set_ylabel("latency [µs]")
-    if axes.lines:
-        axes.legend(frameon=False)
+    return _with_legend(axes)
+
+
+def _with_legend(axes: Axes) -> Axes:
+    """Of lines; a level is no formula there either."""
+    for text in axes.legend(frameon=False).get_texts() if axes.lines else ():
+        text.set_parse_math(False)
     return axes
 
 
@@ -339,9 +344,7 @@ _KINDS: Mapping[str, Callable[[Source, Plot], Axes]] = {
 
 
 class Plots:
-    """Drawings of a result; each returns matplotlib Axes, on a pyplot figure of its own unless
-    `ax` is given.
-    """
+    """Drawings of a result; each returns Axes, of a new figure unless `ax` is given."""
 
     def __init__(self, source: Source, samples: Callable[[], pd.DataFrame]) -> None:
         """samples: gives the frame of Results.samples."""
@@ -405,9 +408,7 @@ class Plots:
             axes.plot(group["seconds"], group[counter], ".-", ms=4, lw=1, label=str(side))
         axes.set_xlabel("time in the run [s]")
         axes.set_ylabel(counter)
-        if axes.lines:
-            axes.legend(frameon=False)
-        return self._titled(axes)
+        return self._titled(_with_legend(axes))
 
     def _titled(self, axes: Axes) -> Axes:
         return titled(axes, label_of(self._source.result))

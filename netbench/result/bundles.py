@@ -32,9 +32,7 @@ def write_bundle(path: Path, reports: Path, file: Path) -> None:
 
 
 def _add(archive: zipfile.ZipFile, file: Path, name: Path, below: PurePosixPath) -> None:
-    """Add a file as it is when it is opened. Errors: StoreError where it has become a link since it
-    was found.
-    """
+    """Add a file as it is when it is opened. Errors: StoreError where it has become a link."""
     status = file.lstat()
     when = min(max(time.localtime(status.st_mtime)[:6], (1980, 1, 1, 0, 0, 0)), _LATEST)
     entry = zipfile.ZipInfo(in_utf8(str(below / name.as_posix())), when)

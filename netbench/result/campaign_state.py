@@ -134,12 +134,19 @@ def named(identity: str) -> CampaignState | None:
 
 
 def folders(before: float = math.inf) -> list[Path]:
-    """Where the state of each campaign is that this account began before, the oldest first."""
-    begun = dict[Path, float]()
-    with suppress(OSError, RuntimeError):
-        for each in (state_folder() / "campaigns").iterdir():
+    """Where the state of each campaign is that this account began before, the oldest first. Errors:
+    StoreError where there is a folder of states that cannot be read.
+    """
+    begun, place = dict[Path, float](), Path()
+    try:
+        place = state_folder() / "campaigns"
+        for each in place.iterdir():
             with suppress(OSError):  # another process forgets it
                 begun[each] = each.lstat().st_mtime
+    except (FileNotFoundError, RuntimeError):  # nor a home
+        return []
+    except OSError as error:
+        raise cannot_read(place, error) from error
     old = (folder for folder, when in begun.items() if when < before)
     return [folder for folder in sorted(old, key=begun.__getitem__) if _is_whole(folder)]
 
@@ -148,7 +155,12 @@ def unfinished() -> Iterator[tuple[str, CampaignState | str]]:
     """Campaigns of this account with changes of which nobody knows that they are undone: the ID,
     and the state, or why it cannot be read.
     """
-    for folder in folders():
+    try:
+        states = folders()
+    except StoreError as error:
+        yield "of any name", str(error)
+        return
+    for folder in states:
         path, mark = folder / "journal.jsonl", folder / SETTLED
         try:
             state, now = CampaignState(folder), path.stat()  # refused where others may write it

@@ -167,9 +167,7 @@ def read(kind: Callable[..., T], data: bytes, where: object, what: str) -> T:
 
 
 def of_json(kind: Callable[..., T], value: Mapping[str, object]) -> T:
-    """A JSON object, of this schema but without `schema`, as a frozen dataclass. Errors:
-    ValidationError.
-    """
+    """A JSON object of this schema, without `schema`, as a dataclass. Errors: ValidationError."""
     return adapter(kind).validate_json(  # type: ignore[no-any-return]
         json.dumps({"schema": SCHEMA, **value})
     )

@@ -272,9 +272,7 @@ def read_facts(file: Path) -> Hosts:
 
 
 def read_noise(file: Path) -> list[NoiseEntry]:
-    """The whole lines of a noise.jsonl; none where there is no such file. Errors: StoreError with
-    file and line.
-    """
+    """The whole lines of a noise.jsonl; none without one. Errors: StoreError with file and line."""
     lines = JsonLines(file, below=2)
     return [
         parse_noise(line, lines.where(number)) for number, line in (lines if file.exists() else ())

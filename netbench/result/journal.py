@@ -164,9 +164,7 @@ class OriginalKernel(Entry):
 
 @dataclass(frozen=True)
 class ModulesShown(Entry):
-    """Modules of a copied kernel are shown below /lib/modules while its initrd is made; written
-    before.
-    """
+    """Modules of a copied kernel will be shown below /lib/modules while its initrd is made."""
 
     host: Annotated[str, _HOST]
     place: Annotated[str, "the folder there, named after the release"]
@@ -277,9 +275,7 @@ def parse_entry(line: bytes, where: object) -> tuple[_Head, Entry]:
 
 
 def entry_end(line: bytes, where: object) -> tuple[str, str] | None:
-    """How and when a controller ended, of a line that says so; None for others. Errors: as of
-    parse_entry.
-    """
+    """How and when a controller ended, of a line that says so; or None. Errors: parse_entry's."""
     head, entry = parse_entry(line, where)
     return (entry.why, head.time) if isinstance(entry, Ended) else None
 

@@ -253,9 +253,7 @@ class Store:
         return (parse_record(each, where(at)) for at, each in self._lines if having in each)
 
     def stored_facts(self) -> Hosts:
-        """The hosts of facts.json, each with an entry or more; none if there is no such
-        file yet.
-        """
+        """The hosts of facts.json, each with an entry or more; none where there is no such file."""
         return read_facts(self.path / "facts.json")
 
     def campaign_text(self) -> str:

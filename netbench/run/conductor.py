@@ -32,6 +32,7 @@ from netbench.result.journal import Ended, Why
 from netbench.result.record import Record
 from netbench.result.store import Store
 from netbench.run.check import boots_of, check
+from netbench.run.fact_watch import FactWatch
 from netbench.run.finding import Finding, together
 from netbench.run.held_settings import HeldSettings
 from netbench.run.host_facts import read_all
@@ -59,9 +60,7 @@ LIMIT = "the campaign's limit is reached"
 
 
 class Conclusion(NamedTuple):
-    """How a campaign ended. `why`: `done`, `limit`, `interrupted` or `lost` (with the reason in
-    `reason`).
-    """
+    """How a campaign ended. `why`: `done`, `limit`, `interrupted` or `lost` (for `reason`)."""
 
     path: Path
     why: str
@@ -201,6 +200,7 @@ class Conductor:
         )
         self._boots = boots_of(campaign, pool, store.journal, self._say, locks.lock)
         self._noise = NoiseMonitor(campaign, pool, store.noise)
+        self._watch = FactWatch(campaign, pool, self._recorder, self._say)
         self._booted: Boot | None = None  # what the plan calls the boot that the hosts are in
         self._begun = time.monotonic()
 
@@ -222,6 +222,7 @@ class Conductor:
             why, reason = "done", ""
         except LimitReached as error:
             why, reason = "limit", str(error)
+            self._look()
         except KeyboardInterrupt:
             why, reason = "interrupted", "interrupted from the keyboard"
         except Lost as error:
@@ -251,6 +252,7 @@ class Conductor:
             self._progress.say(line)
         if self._plan.runs_total > 1:
             _ = t_quantile(1, 0.95), codec.adapter(Record)  # once; 300 ms, not between two runs
+        self._look()
         self._progress.begin(self._plan, ledger, self._store.path)
         self._store.note(
             f"campaign {self._campaign.name}: {ledger.size} cells, seed {self._campaign.seed},"
@@ -276,6 +278,12 @@ class Conductor:
                         self._on_kernel(partial(self._runner.execute, steps), self._wanted)
                     self._runner.end_block()
             ledger.next_block()
+            self._look(ledger.finished)
+            ledger = self._recorder.ledger
+
+    def _look(self, at_once: bool = True) -> None:
+        """Whether somebody else has changed facts. Errors: StoreError."""
+        self._watch.look(f"{self._recorder.boot} {self._held.levels}", at_once)
 
     def _profiles(self) -> None:
         """The profile runs, once all measured runs are done: those of one kernel after another,

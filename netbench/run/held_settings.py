@@ -172,6 +172,11 @@ class HeldSettings:
 
         return {host: replace(entry, not_held=not_held(host)) for host, entry in entries.items()}
 
+    @property
+    def levels(self) -> str:
+        """What all pairs hold now."""
+        return str({pair: (held.sender, held.receiver) for pair, held in self._applied.items()})
+
     # --- of a unit ---
 
     def wanted(self, unit: Unit) -> bool:
@@ -396,9 +401,7 @@ class HeldSettings:
             raise failed[host]
 
     def _look(self, host: str) -> None:
-        """Compare a host with how it was found, and say what no setting accounts for, once. Errors:
-        as restore.
-        """
+        """Say once what of a host no setting accounts for. Errors: as restore."""
         worker = self._pool.holder(host)
         self._locks.lock(host)  # else another campaign has changed it since
         boot_id, before = self._found[host]

@@ -31,7 +31,7 @@ def read_all(campaign: Campaign, pool: WorkerPool) -> dict[str, HostEntry]:
 def read_host(campaign: Campaign, pool: WorkerPool, host: str) -> HostEntry:
     """One host's entry, as that of boot 0. Errors: EngineError; Lost."""
     worker = pool.host_worker(host)
-    facts, missing = read_facts(worker.ask, _subjects(campaign, host, worker))
+    facts, missing = read_facts(worker.ask, subjects(campaign, host, worker))
     hello = worker.hello
     if campaign.hosts[host].local:
         facts["engine_hash"] = parcel(hello.architecture, host).sha256[:16]
@@ -68,7 +68,7 @@ def data_interface(host: Host, worker: Worker, ip: int) -> str:
     return host.interface or worker.operate("interface", host.data_address(ip))[0].strip()
 
 
-def _subjects(campaign: Campaign, name: str, worker: Worker) -> dict[str, list[str]]:
+def subjects(campaign: Campaign, name: str, worker: Worker) -> dict[str, list[str]]:
     """What facts are about: the interface and peer of a host, and the files that it uses."""
     sends = any(pair.sender == name for pair in campaign.pairs)
     receives = any(pair.receiver == name for pair in campaign.pairs)

@@ -18,7 +18,7 @@ from netbench.run.worker_pool import WorkerPool
 
 LOOK_SECONDS = 0.2
 LOOKED_FOR = ("load", "steal", "clock", "link", "nic")  # the network has other users
-OF_KERNEL = ("governor", "turbo", "irqbalance")  # facts
+OF_KERNEL = ("governor", "turbo", "irqbalance", "cpu_quota")  # facts
 Entries = Mapping[str, HostEntry]
 """Entries of facts.json by host."""
 
@@ -35,6 +35,9 @@ def _doubt(fact: str, value: str) -> tuple[str, str] | None:
         case "irqbalance", "running":
             what = "irqbalance is running and may move interrupts to other CPUs in mid-campaign"
             return what, "stop it, and set irq_affinity"
+        case "cpu_quota", other if other not in ("", "none"):
+            what = f"a cgroup lets netbench use {other} CPUs, which bounds what it moves"
+            return what, "run it where there is no CPUQuota="
     return None
 
 

@@ -56,9 +56,7 @@ def cpu_states(text: str) -> dict[str, int]:
 
 
 def protocols(text: str) -> dict[str, int]:
-    """Counters of /proc/net/snmp or /proc/net/netstat that should stand still:
-    `TcpExt.TCPTimeouts`.
-    """
+    """Counters of /proc/net/snmp or netstat that should stand still: `TcpExt.TCPTimeouts`."""
     counters: dict[str, int] = {}
     lines = text.splitlines()
     for names, numbers in zip(lines[::2], lines[1::2], strict=False):

@@ -84,9 +84,7 @@ def with_window(campaign: Campaign, pool: WorkerPool) -> tuple[Campaign, str]:
 
 
 def _baseline(campaign: Campaign) -> Unit:
-    """The unit that the others are compared with, or the first. Errors: RequestError where the
-    engine moves none.
-    """
+    """The unit that others are compared with, or the first. Errors: RequestError without any."""
     compare = campaign.compare
     units = [u for u in Plan(campaign).units if not u.cell.transfer.tool.external]
     if not units:

@@ -70,6 +70,23 @@ class Recorder:
         self._number = max(self.ledger.runs, self._number or 0)
         return hosts
 
+    def keep_changes(self, host: str, since: int, changes: Iterable[tuple[str, str, str]]) -> None:
+        """Facts of a host that changed (name, was, now) between the run `since` and the last: the
+        runs of that time have an entry, and those that follow. Errors: StoreError.
+        """
+        entry, block = self.store.stored_facts()[host][-1], self.ledger.block
+        self._number = since
+        for mixed in (True, False):
+            new = {name: f"{was} to {now}" if mixed else now for name, was, now in changes}
+            self.keep_facts({host: replace(entry, facts={**entry.facts, **new})})
+        while self.ledger.block < block:
+            self.ledger.next_block()
+
+    @property
+    def last(self) -> int:
+        """The number of the last run."""
+        return self._number or 0
+
     def next_number(self) -> int:
         """The number of the next run."""
         with self._lock:

@@ -22,9 +22,7 @@ from netbench.settings.put_back import There, put_back, undone_by
 def restore(
     state: CampaignState, campaign: Campaign, channels: ChannelFactory = open_channel
 ) -> list[str]:
-    """What was done on each host; the journal knows it afterwards. Errors: StoreError, HostError,
-    EngineError.
-    """
+    """What was done on each host. Errors: StoreError, HostError, EngineError."""
     store = Store(state.result, state)
     try:
         store.lock_journal()

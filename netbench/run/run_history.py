@@ -48,9 +48,7 @@ def finished(path: Path, campaign: Campaign) -> Ledger | None:
 
 
 def replayed(store: Store, plan: Plan, rows: Iterable[EngineRow]) -> Ledger:
-    """The ledger where the records end, and beyond blocks in which nothing is left to be run.
-    Errors: as replay.
-    """
+    """The ledger where the records end, beyond blocks with nothing to run. Errors: as replay."""
     ledger = new_ledger(plan, store.stored_facts(), rows)
     replay(store, ledger)
     while not ledger.finished and not plan.wanted(ledger.block, ledger.is_open, ledger.done):

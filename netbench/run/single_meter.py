@@ -39,9 +39,7 @@ class MeterReading:
 
 
 def read_meter(name: str, seconds: float) -> MeterReading:
-    """Run one meter for some seconds. Errors: RequestError for an unknown meter or time;
-    EngineError.
-    """
+    """Run one meter for some seconds. Errors: RequestError for a meter or time; EngineError."""
     check_seconds(seconds)
     with own_worker() as worker:
         return reading_of(worker, name, observe(worker, name, seconds))

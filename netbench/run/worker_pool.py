@@ -318,9 +318,7 @@ class WorkerPool:
             channel.close()
 
     def boot_id(self, host: str) -> str:
-        """What tells the kernel that a host runs from all others: hosts with equal ids share one
-        kernel.
-        """
+        """What tells a host's kernel from all others: hosts with equal ids share one."""
         return self._boot_ids[host]
 
     def boot_ids(self) -> Mapping[str, str]:

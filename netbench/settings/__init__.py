@@ -1,3 +1,1 @@
-"""Settings of hosts and interfaces: one small file each, found by looking into this folder
-(named.py).
-"""
+"""Settings of hosts and interfaces: one small file each, which named.py finds in this folder."""

@@ -74,9 +74,7 @@ class Feature(Setting):
 
 @dataclass
 class Parameters(Setting):
-    """`name` is also the worker's operation; `plain` are the keys that a level of one number
-    stands for.
-    """
+    """`name`: also the operation; `plain`: the keys that a level of one number stands for."""
 
     name: str
     plain: tuple[str, ...]

@@ -75,9 +75,7 @@ class SegmentSize(Setting):
         return place.read("link", place.interface, self.name).strip()
 
     def reading(self, what: str, level: str, place: SettingContext) -> str:
-        """With the limit of IPv4 where that is another and is not one of those that the kernel
-        moves along.
-        """
+        """With IPv4's limit where that is another, and none that the kernel moves along."""
         now, ipv4 = self.read(what, place), self._ipv4(place)
         return now if ipv4 in (now, "") or int(now) <= SMALL else f"{now} (IPv4: {ipv4})"
 

@@ -47,9 +47,7 @@ def side_of(key: str) -> tuple[str, str]:
 
 
 def find(name: str, commands: Mapping[str, Command]) -> tuple[Setting, str] | None:
-    """The setting of a name without its side, and the rest of the name in a family; None when there
-    is none.
-    """
+    """The setting of a name without its side, and the rest of the name in a family; or None."""
     if name in commands:
         return CommandSetting(commands[name]), ""
     family, dot, what = name.partition(".")
@@ -73,9 +71,7 @@ def parse_level(key: str, written: str, commands: Mapping[str, Command]) -> Sett
 
 @dataclass(frozen=True)
 class CommandSetting(Setting):
-    """`{level}` and `{interface}` in an argument are replaced; in `undo`, `{level}` is what was
-    read before.
-    """
+    """Its arguments with `{level}` (in `undo`: as it was before) and `{interface}` filled in."""
 
     command: Command
 

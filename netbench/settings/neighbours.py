@@ -95,9 +95,7 @@ def _by_index(section: str) -> tuple[str, str]:
 
 
 def name_of(key: Key, interface: str = "") -> str:
-    """A key as users write it: a sysctl, a path below /sys, `INTERFACE.NAME`. Names of `interface`
-    stand alone.
-    """
+    """A key as users write it: a sysctl, a path below /sys, `INTERFACE.NAME`, a bare NAME."""
     (kind, _, of), name = key[0].partition(" "), key[1]
     if of.startswith("/sys/"):
         return f"{of[5:]}/{name}"

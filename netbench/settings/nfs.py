@@ -115,9 +115,7 @@ class Nfs(Setting):
         return operations
 
     def is_ready(self, place: SettingContext) -> bool:
-        """A server refuses opens until the grace period after its start is over (RFC 8881,
-        8.4.2.1).
-        """
+        """A server refuses opens in the grace period after its start (RFC 8881, 8.4.2.1)."""
         folders = (f"{SERVER}-{place.address}", "/proc/fs/nfsd") if place.peers.receivers else ()
         for folder in folders:
             try:

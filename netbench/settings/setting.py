@@ -1,6 +1,4 @@
-"""What a setting is: a level turned into operations as data, and how to read it back. No shell ever
-sees a value.
-"""
+"""What a setting is: a level as operations, and how to read it. No shell sees a value."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ SWITCH = {"on": "on", "true": "on", "yes": "on", "off": "off", "false": "off", "
 
 
 class Worker(Protocol):
-    """Who executes operations on a host (engine.worker.Worker). Errors: EngineError; those of
-    losing it.
-    """
+    """Who executes operations on a host (engine.worker.Worker). Errors: EngineError; Lost."""
 
     hello: Any
 
@@ -154,9 +150,7 @@ class Setting(ABC):
         return self.read(what, place)
 
     def level_for(self, level: str, side: str) -> str:
-        """What a level (as `parse` gives it) is for a host of this side: `sender`, `receiver`, or
-        "" for both.
-        """
+        """What a level (of `parse`) is for a side: `sender`, `receiver`, or "" for both."""
         return level
 
     def is_whole_kernel(self, what: str) -> bool:
@@ -164,9 +158,7 @@ class Setting(ABC):
         return self.whole_kernel
 
     def why_not(self, what: str, level: str, place: SettingContext) -> str:
-        """Why this host cannot have this level, as far as can be told without a change; or "".
-        Errors: as read.
-        """
+        """Why this host cannot have this level, told without a change; or "". Errors: as read."""
         self.read(what, place)
         return ""
 

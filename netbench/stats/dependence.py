@@ -28,9 +28,7 @@ MOST = 0.6  # what lies above is a trend, which no effective number of runs desc
 
 
 def followed(values: Numbers) -> Means:
-    """The means along the last axis, of values in order of execution, their errors widened on
-    evidence.
-    """
+    """Means along the last axis, of values in order, their errors widened on evidence."""
     estimate, error = correlations(values)
     return widened(means_of(values), np.where(estimate > EVIDENCE * error**2, estimate, 0.0))
 

@@ -46,9 +46,7 @@ def absent(name: str, failed: Series | None, metric: str, never: str = "") -> st
 
 
 def counted(mine: int, failed: int, base: int, base_failed: int) -> Failures | None:
-    """The failures of a level with `mine` ok runs and of its baseline with `base`; None without any
-    failure.
-    """
+    """The failures of a level with `mine` ok runs, its baseline with `base`; None without any."""
     if not failed + base_failed:
         return None
     return Failures(failed, mine + failed, base_failed, base + base_failed)

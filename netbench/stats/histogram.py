@@ -19,9 +19,7 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 
 @dataclass(frozen=True)
 class Histogram:
-    """Times in ns: how many, their sum and the longest, exactly; and buckets, in order, with the
-    count of each.
-    """
+    """Times in ns: their number, sum and longest, exactly; and the counts of buckets."""
 
     count: int
     sum: int

@@ -211,9 +211,7 @@ class Means:
 
 
 def means_of(values: Numbers) -> Means:
-    """The means along the last axis, of independent values. Errors: ValueError for NaN or infinite
-    values.
-    """
+    """The means along the last axis, of independent values. Errors: ValueError for NaN or inf."""
     n = values.shape[-1]
     means = values.sum(axis=-1, keepdims=True) / max(n, 1)
     if not np.isfinite(means).all():

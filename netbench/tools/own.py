@@ -1,6 +1,4 @@
-"""A tool of the campaign's own: programs with placeholders, and patterns over their output, which
-find numbers.
-"""
+"""A tool of the campaign's own: programs, and patterns that find numbers in their output."""
 
 from __future__ import annotations
 
@@ -196,9 +194,7 @@ def _throughput(groups: Groups) -> ToolReading:
 
 
 def _value(match: Match) -> Capture:
-    """Times in µs and rates in Gb/s, so that all runs have one unit; what else there is, as it was
-    printed.
-    """
+    """Times in µs and rates in Gb/s, one unit for all runs; what else there is, as printed."""
     text, quantity = match[0][:TEXT_MAX], _group(match[1], "value")
     number, unit = printed(quantity)
     if not unit:

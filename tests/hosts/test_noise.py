@@ -381,6 +381,7 @@ def test_check_warns_of_what_facts_tell() -> None:
         "the frequency governor is powersave": ("governor", "powersave", "performance"),
         "turbo is on": ("turbo", "on", "off"),
         "irqbalance is running": ("irqbalance", "running", "not running"),
+        "a cgroup lets netbench use 0.6 CPUs": ("cpu_quota", "0.6", "none"),
     }
     bad = seen("lo", **{fact: level for fact, level, _ in told.values()})
     good = seen("lo", **{fact: level for fact, _, level in told.values()})

@@ -544,7 +544,7 @@ DEBS = "{builds: [{deb: a1.deb}, {deb: a2.deb}], append: quiet}"
 
 
 def parsed(one: str, other: str, boots: int = 4) -> campaign.Campaign:
-    return campaign.parse(TEXT.format(one, other, boots), "builds.yaml")
+    return campaign.parse(TEXT.format(one, other, boots), "/lab/builds.yaml")
 
 
 # Keys
@@ -561,7 +561,7 @@ def test_a_number_links_a_kernel_from_git_as_often() -> None:
 
 def test_listed_builds_take_the_place_of_a_source() -> None:
     found = parsed(DEBS, "{builds: [{release: '6.1'}, {image: /i, initrd: /r}]}")
-    debs = (Kernel(f"a#{n}", deb=f"a{n}.deb", append="quiet") for n in (1, 2))
+    debs = (Kernel(f"a#{n}", deb=f"/lab/a{n}.deb", append="quiet") for n in (1, 2))
     assert found.kernels["a"].each == (*debs,)
     assert found.kernels["b"].each[1] == Kernel("b#2", image="/i", initrd="/r")
     assert [kernel.name for kernel in found.builds] == ["a#1", "a#2", "b#1", "b#2"]

@@ -260,7 +260,7 @@ CAMPAIGN = campaign.parse(
     """\
 netbench: 1
 name: r
-ssh_config: ./config
+ssh_config: /config
 hosts:
   snd: {ssh: root@snd, boot: {command: [/opt/boot, "a word"]}}
   rcv: {ssh: rcv, boot: grub}
@@ -275,7 +275,7 @@ ORIGINAL = OriginalKernel("snd", "b", "6.1", "quiet")
 LINK = ModulesShown("rcv", "/lib/modules/a b", False)
 MODULES = ModulesShown("rcv", "/lib/modules/6.12", True)
 BOOTS_BACK = "boots back to 6.1, where it is not running: runs `/opt/boot 'a word'`"
-CONNECTS = "rcv: connects to rcv by ./config"
+CONNECTS = "rcv: connects to rcv by /config"
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_where_a_change_may_be_seen(change: Change, on: str) -> None:
         ([CHANGE, Restored((1,), "rcv")], []),
         ([CHANGE, Restored((1,), "snd")], [CONNECTS, "rcv: mtu: sets link eth0 mtu to '1500'"]),
         ([COMMAND], [CONNECTS, "rcv: mine: runs `cat f`; runs `un 'do it'`"]),
-        ([ORIGINAL], ["snd: connects to root@snd by ./config", f"snd: {BOOTS_BACK}"]),
+        ([ORIGINAL], ["snd: connects to root@snd by /config", f"snd: {BOOTS_BACK}"]),
         ([ORIGINAL, Back("snd", "b")], []),
         ([MODULES], [CONNECTS, "rcv: unmounts /lib/modules/6.12"]),
         ([LINK], [CONNECTS, "rcv: removes the link '/lib/modules/a b'"]),

@@ -38,7 +38,7 @@ def fleet(pairs: tuple[str, ...] = PAIRS, more: str = "") -> Campaign:
         f"{name}: {{ssh: {name}, address: 10.0.0.{n}}}" for n, name in enumerate(names, 1)
     )
     listed = ", ".join(f"{{sender: {a}, receiver: {b}}}" for a, b in ends)
-    return campaign.parse(TEXT.format(hosts=hosts, pairs=listed) + more, "fleet.yaml")
+    return campaign.parse(TEXT.format(hosts=hosts, pairs=listed) + more, "/lab/fleet.yaml")
 
 
 def planned(campaign: Campaign) -> Plan:
@@ -108,7 +108,7 @@ def test_a_part_holds_from_any_folder(tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path):
         begun = api._pinned(part)
     assert (begun.part, begun.pairs, [*begun.hosts]) == (part.part, part.pairs, [*part.hosts])
-    assert {host.ssh_config for host in begun.hosts.values()} == {f"{tmp_path}/my/config"}
+    assert {host.ssh_config for host in begun.hosts.values()} == {"/lab/my/config"}
 
 
 def test_a_transfer_holds_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -71,10 +71,9 @@ static int is_again(const struct nb_flow *flow)
 {
 	const struct state *state = flow->state;
 
-	if (errno == EINTR)
-		return 1;
-	return (errno == EAGAIN || errno == EALREADY || errno == EINPROGRESS) &&
-	       !atomic_load(&flow->control->abort) && nb_now() < state->begun.actual + PATIENCE_NS;
+	return errno == EINTR || ((errno == EAGAIN || errno == EALREADY || errno == EINPROGRESS) &&
+				  !atomic_load(&flow->control->abort) &&
+				  nb_now() < state->begun.actual + PATIENCE_NS);
 }
 
 static ssize_t fail(struct nb_flow *flow, const char *what)
@@ -187,10 +186,8 @@ static ssize_t transact(struct nb_flow *flow, int fd)
 static ssize_t finish(struct nb_flow *flow, int fd, ssize_t status)
 {
 	close(fd);
-	if (status)
-		return -1;
-	nb_count(flow, TRANSACTIONS, 1);
-	return 1;
+	nb_count(flow, TRANSACTIONS, !status);
+	return status ? -1 : 1;
 }
 
 static ssize_t step_client(struct nb_flow *flow, size_t most)

@@ -1,6 +1,4 @@
-"""JSON Schema of the campaign file, for editors (draft 2020-12,
-https://json-schema.org/draft/2020-12).
-"""
+"""JSON Schema (draft 2020-12) of the campaign file, for editors."""
 
 from __future__ import annotations
 
@@ -50,9 +48,7 @@ def _levels(level: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keyed(known: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """A mapping whose keys are known ones, settings (any name: a campaign can have its own) and
-    kernel.
-    """
+    """A mapping of known keys, settings (any name: a campaign can have its own) and kernel."""
     pattern = {settings.pattern(): other}
     return {
         "type": "object",

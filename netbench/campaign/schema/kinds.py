@@ -36,9 +36,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Kind(NamedTuple):
-    """A type of word: metadata of an `Annotated` field, which pydantic asks for parser and JSON
-    Schema.
-    """
+    """A type of word: metadata of an `Annotated` field, for pydantic's parser and JSON Schema."""
 
     parse: Callable[[Plain], Any]
     schema: Schema

@@ -44,9 +44,7 @@ def _bounds(
 
 
 class _Key(NamedTuple):
-    """One key: what it accepts, what it is about, an example, and its default as it would be
-    written.
-    """
+    """One key: what it accepts, what it is about, an example, and its default as it is written."""
 
     kind: Kind
     about: str

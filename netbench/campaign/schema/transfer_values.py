@@ -1,6 +1,4 @@
-"""Values of `transfer:` that can be mappings: source, sink, pin and tool; and the range
-of ports.
-"""
+"""Values of `transfer:` that can be mappings: source, sink, pin, tool; and the range of ports."""
 
 from __future__ import annotations
 

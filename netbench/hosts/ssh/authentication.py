@@ -1,6 +1,4 @@
-"""Authentication as OpenSSH does it, by the keys of an agent and by identity files; never by a
-password.
-"""
+"""Authentication as OpenSSH does it, by keys of an agent and identity files; by no password."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""An authenticated SSH connection: key exchange and authentication before one deadline, and why
-they failed.
-"""
+"""An SSH connection: key exchange and authentication before one deadline, or why they failed."""
 
 from __future__ import annotations
 

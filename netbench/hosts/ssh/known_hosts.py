@@ -83,9 +83,7 @@ def _about(names: Collection[str], file: Path) -> list[Line]:
 
 
 class KnownHosts:
-    """The lines about one host, by the name under which its key is stored. `label` names it in
-    messages.
-    """
+    """Lines about a host, by the name its key is stored under. `label`: its name in messages."""
 
     def __init__(
         self, label: str, files: Sequence[Path], hostname: str, port: int, alias: str = ""

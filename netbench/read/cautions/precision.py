@@ -90,9 +90,7 @@ def not_converged(evidence: Evidence) -> Cautions:
 
 
 def _widest(evidence: Evidence, cells: Sequence[CellResult]) -> str:
-    """The widest interval of what decides about the cells, what was asked for, and what makes them
-    unstable.
-    """
+    """The widest interval that decides, what was asked for, and what makes these cells unstable."""
     repeat = evidence.result.repeat
     widest = max(((w, metric) for c in cells for metric, w in c.widths.items()), default=None)
     corrected = " of the ratio to the baseline, corrected for all comparisons"

@@ -106,9 +106,7 @@ def _meters(source: Source) -> str:
 
 
 def matrix(source: Source) -> Section | None:
-    """A table for each metric, pair and context of other factors; where a campaign sweeps two
-    methods.
-    """
+    """A table for each metric, pair and context, where a campaign sweeps two methods."""
     tables = pivots(source.result, source.cells)
     blocks: list[Block] = []
     for metric in _telling(source):

@@ -176,9 +176,7 @@ def _moved(source: Source) -> Iterator[Table]:
 
 
 def _levels(source: Source, moved: Collection[str]) -> str:
-    """The levels that these cells have in common, without those that every cell that ran has: what
-    it moved with.
-    """
+    """The levels that these cells have in common, without those that every cell has."""
     factors = {c.cell: set(c.factors.items()) for c in source.result.cells}
     ran = {r.cell for r in source.result.readbacks} | set(moved)
     common, everywhere = (set.intersection(*(factors[c] for c in some)) for some in (moved, ran))

@@ -149,9 +149,7 @@ def _unread(source: Source) -> Mapping[str, str]:
 
 
 def processes(source: Source) -> Section | None:
-    """One row a cell and side, means over its ok runs; None where nothing of a process could be
-    read.
-    """
+    """A row a cell and side, means over its ok runs; None where nothing of a process is known."""
 
     def mean(c: CellResult, side: str, counter: str, unit: float) -> Value:
         """Over the ok runs that have the counter; None when none has."""

@@ -69,9 +69,7 @@ def gone_along(source: Source, families: Mapping[str, Sequence[Comparison]]) -> 
 
 
 def _others(source: Source) -> Iterator[str]:
-    """The other factors of the sweep: a sentence a level, in the metrics that `repeat` asks for, or
-    the first.
-    """
+    """The other factors: a sentence a level, in the metrics of `repeat`, or the first."""
     closing = [name for name in source.answers if name in source.result.repeat.metrics]
     for families in source.other_answers.values():
         shown = [families[m] for m in closing or [*families][:1] if m in families]
@@ -223,9 +221,7 @@ def _overview(source: Source) -> Iterator[Finding]:
 def _extremes(
     source: Source, what: str, metric: str, cells: Sequence[tuple[str, CellResult]]
 ) -> Iterator[Finding]:
-    """The highest and the lowest of these cells, by their names, in a sentence; none where none has
-    the metric.
-    """
+    """The highest and the lowest of these cells in a sentence; none without the metric."""
     everything = [(name, c) for name, c in cells if metric in c.intervals]
     copies = [one for one in everything if copies_here(source.result, one[1])]
     measured = [one for one in everything if one not in copies] or copies
