@@ -51,12 +51,9 @@ for package in sys.argv[1:]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A network namespace of its own for each process of the tests: campaigns lock the one that
-    they run in.
-
-    And for each netbench what users have: buffered streams, modules that are compiled once and
-    kept, and signals that are heard, though the tests may run under nohup or in the background (a
-    handler ends with exec, what is ignored stays ignored).
+    """A network namespace of its own for each process of the tests, since campaigns lock theirs;
+    and for each netbench what users have: buffered streams, compiled modules, signals that are
+    heard (a handler ends with exec, what is ignored stays so).
     """
     settings.load_profile("deep" if config.getoption("markexpr") == "slow" else "quick")
     for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):

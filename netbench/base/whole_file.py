@@ -62,7 +62,7 @@ def replacing(
 
 
 def write_new(text: str, file: Path, verb: str) -> None:
-    """Write a campaign to a new file; one that holds this text already is as good. Errors:
+    """Write a campaign to a new file; one's own that holds this text is as good. Errors:
     RequestError where there is another, which may have been edited; PlaceError.
     """
     try:
@@ -71,7 +71,7 @@ def write_new(text: str, file: Path, verb: str) -> None:
             out.write(text)
     except FileExistsError as error:
         with suppress(OSError):
-            if read_inside(file, 0) == text.encode():
+            if read_inside(file, 0) == text.encode() and file.stat().st_uid == os.geteuid():
                 return
         raise RequestError(
             f"{verb}: {file} is there already; `run {file}` runs it, --output names another"

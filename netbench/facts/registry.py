@@ -97,15 +97,12 @@ while for root in /sys/fs/cgroup /sys/fs/cgroup/unified /sys/fs/cgroup/cpu; do c
 echo $(cat cpu.max cpu.cfs_quota_us cpu.cfs_period_us)
 done 2>/dev/null; [ "${path%/}" ]; do path=${path%/*}; done; done"""
 # As pidof(8), which looks at more of each process: too long where hundreds of hosts share a kernel.
-# cat fails where a process has ended meanwhile, and by more where it was not run.
+# grep fails where a process has ended meanwhile, and by more where it was not run. Root's count.
 _STATE = """command -v "$0" >/dev/null || { echo not installed; exit; }
-names=$(cat /proc/[0-9]*/comm 2>/dev/null)
+of=$(grep -slx "$0" /proc/[0-9]*/comm)
 [ $? -lt 126 ] || exit 1
-case "
-$names
-" in *"
-$0
-"*) echo running;; *) echo not running;; esac
+of=$(stat -c %u $of 2>/dev/null)
+case " $of " in *[!0-9]0[!0-9]*) echo running;; *) echo not running;; esac
 """
 
 FACTS: tuple[Fact, ...] = (

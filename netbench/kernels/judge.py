@@ -5,6 +5,7 @@ and can be edited and run again.
 from __future__ import annotations
 
 import math
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
@@ -17,6 +18,7 @@ import yaml
 from netbench import campaign
 from netbench.base.errors import CampaignError, RequestError
 from netbench.base.units import format_duration, parse_time
+from netbench.campaign.load import NO_FILE
 from netbench.campaign.tree import plain
 from netbench.campaign.yaml_tree import BYTES_MAX, decode, parse_tree
 from netbench.plan.plan import BOOT_SECONDS, Plan
@@ -160,9 +162,10 @@ def _keys(question: Question) -> dict[str, Any]:
             " /boot/config-RELEASE of one of them"
         )
     build = {"config": question.config, "fragment": question.fragment}
+    build = {key: os.path.expanduser(word or "") for key, word in build.items()}
     kernels = {
         name: {"git": str(question.repository.resolve()), "rev": rev}
-        | {key: word for key, word in build.items() if word}
+        | {k: w if NO_FILE.fullmatch(w) else os.path.abspath(w) for k, w in build.items() if w}
         for name, rev in ((BASE, question.base), (PATCHED, question.patched))
     }
     return (

@@ -7,6 +7,7 @@ A field with a default is left out of the JSON object while it has that default.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
@@ -22,6 +23,7 @@ from netbench.base.names import WRITTEN
 from netbench.base.opening import LINE
 
 SCHEMA = WRITTEN
+_LONG = re.compile(rb'"(?:[^"\\]|\\.){1048576}')  # a text; to fold one takes its square
 T = TypeVar("T")
 
 
@@ -151,6 +153,8 @@ def read(kind: Callable[..., T], data: bytes, where: object, what: str) -> T:
     """A JSON object as a frozen dataclass. `what` it is (`a record`), and `where` (`FILE:LINE`).
     Errors: StoreError with both, and the path of the first wrong value.
     """
+    if len(data) > 1 << 20 and _LONG.search(data):
+        raise flawed(where, what, "a text in it has more than 1 MiB")
     try:
         return adapter(kind).validate_json(data)  # type: ignore[no-any-return]
     except ValidationError as error:

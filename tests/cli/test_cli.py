@@ -42,8 +42,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished result of SMALL, shared by the tests that only read."""
     folder = tmp_path_factory.mktemp("cli")
     (folder / "small.yaml").write_text(SMALL)
-    argv = netbench_argv(["run", "small.yaml"])
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=True)
+    done = ran(netbench_argv(["run", "small.yaml"]), cwd=folder, check=True)
     path = folder / done.stdout.splitlines()[-1]
     assert re.fullmatch(r"small/\d{8}T\d{6}Z-[0-9a-f]{6}", f"{path.parent.name}/{path.name}")
     return path

@@ -121,7 +121,7 @@ def test_it_says_what_it_can_show_before_it_builds(
     for option, wrong, why in (
         ("--base", "v0", "has no revision 'v0'"),
         ("--repo", ".", "correct `git:`, or judge's --repo"),
-        ("--config", "no-such/config", "cannot read no-such/config"),
+        ("--config", "no-such/config", "no-such/config: No such file"),
         ("--time", "soon", "judge: --time: "),
     ):
         stopped = call("judge", *words, option, wrong)

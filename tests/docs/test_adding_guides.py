@@ -1,8 +1,5 @@
-"""The documents about adding things are true: the diffs in them are applied to a copy of the
-project, which is built and used.
-
-A document's ```diff blocks must be all that is needed, and its ```c blocks must compile as they
-stand.
+"""The documents about adding things are true: the ```diff blocks of each are applied to a copy of
+the project, which is built and used, and ```c blocks compile as they stand.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""Nothing is allocated in the measured window: memory that comes and goes there would be measured
-as if it were the transfer.
-
-A dynamic worker of the same sources runs with native/tests/malloc_hook.c preloaded, which writes
-down every call of the allocator; these times are compared with those of the window's edges, which
-the worker itself reports on the same clock.
+"""Nothing is allocated in the measured window, where it would be measured as the transfer. A
+dynamic worker of the same sources writes down every call of the allocator, by
+native/tests/malloc_hook.c; these times are compared with the window's edges on the same clock.
 """
 
 from __future__ import annotations

@@ -145,9 +145,9 @@ AFTER = ["after"] * 5  # at most: a machine with much to write may write that at
 def test_fsync_is_within_the_window_or_after_it(
     pair: Pair, disk: Path, receive: str, bounded: bool
 ) -> None:
-    """With `window` nothing is left to be written when the run ends, and a window that is bounded
-    by time is longer than that by the fsync at least. With `after` something is left when the data
-    have arrived, and nothing in the end. With `none` it stays, however soon a disk takes it.
+    """With `window` nothing is left to be written at the end, and a window bounded by time is
+    longer by the fsync; with `after` something is left when the data are there; with `none` it
+    stays.
     """
     sink, lasts = disk / "synced", 30 * MS
     bounds = (

@@ -1,6 +1,4 @@
-"""The controller's side of the protocol against workers that are old, lying, killed, stopped or
-left alone; and what workers count against what the kernel says of them elsewhere.
-"""
+"""The protocol against workers that are old, lying, killed or stopped; and what they count."""
 
 from __future__ import annotations
 

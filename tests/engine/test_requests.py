@@ -183,9 +183,7 @@ def test_connections_can_be_given_up(pair: Pair) -> None:
 
 
 def test_others_at_the_port_of_connections_fail_the_run(pair: Pair) -> None:
-    """They send no token: the counts of both sides tell that they were there; of other addresses
-    than the sender's they are rejected, and counted.
-    """
+    """By both sides' counts; of other addresses than the sender's they are rejected."""
     transfer, counts, own = (
         Transfer(send="connect", receive="connect"),
         [],

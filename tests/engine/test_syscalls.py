@@ -1,9 +1,6 @@
 """Each method makes the system calls that it is named for, and no others, a chunk at a time:
-strace(1) counts from outside what the method's own proofs count from inside.
-
-Only the flow's thread is looked at. What it does once a run (its stack, the gate, the notices to
-the serving thread) stays below FIXED, whatever the number of chunks, and there are many more chunks
-than that.
+strace(1) counts the flow's thread from outside what its proofs count from inside. What it does once
+a run stays below FIXED, and there are many more chunks than that.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""io_uring: what of it a host refuses is said with its reason; chains go out as often as their
-length says; how a call waits is what strace(1) sees; requests and completions are those that the
-kernel's tracepoints see; a queue of completions that is full loses none.
+"""io_uring: what a host refuses is said with its reason; chains are as long as they say; calls wait
+as strace(1) sees, requests and completions are the tracepoints'; a full queue loses none.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """MSG_ZEROCOPY: what the engine says of its completions is what strace(1) sees in the error queue;
-none is lost, and none gets out of its window; limits of pinned memory slow it down or are named.
-
-Over loopback the kernel copies everything and says so. Between two kernels it does not: tests of
-the lab with guests look at that.
+none is lost, none gets out of its window; limits of pinned memory slow it down or are named. Over
+loopback the kernel copies, and says so: tests of guests look at the rest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """What goes wrong in real life, with the real thing: peers, workers, clocks, terminals, the
-controller. Each ends as a record with its reason, or an error that says what to do; nothing is lost
-and nothing hangs. Files and disks: test_faults_files.py.
+controller. Each ends as a record with its reason, or an error; nothing is lost, nothing hangs.
 """
 
 from __future__ import annotations
@@ -297,8 +296,7 @@ def test_unwritable_streams_do_not_change_another_exit_status(
 
 
 def test_a_python_without_the_packages_says_what_to_do() -> None:
-    argv = [sys.executable, "-S", "-m", "netbench", "transfer", "duration=1s"]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = ran([sys.executable, "-S", "-m", "netbench", "transfer", "duration=1s"], cwd=ROOT)
     assert done.returncode == 2
     assert f"{sys.executable} has no package" in done.stderr
     assert "run `make`" in done.stderr

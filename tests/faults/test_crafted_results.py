@@ -1,7 +1,5 @@
-"""Results that somebody made to harm who reads them: whatever the verb, nothing of a
-file from outside is in what it gives, it ends soon, and it says what is wrong.
-
-To add a way of harming, add a row to CRAFTED; to add a verb, one to VERBS.
+"""Results that somebody made to harm who reads them: no verb gives anything of a file from outside,
+and each ends soon and says what is wrong. Rows: CRAFTED (ways to harm) and VERBS.
 """
 
 from __future__ import annotations

@@ -367,6 +367,15 @@ def test_a_result_on_a_read_only_disk_is_reported_but_not_resumed(tmp_path: Path
 
 
 @pytest.mark.root
+def test_a_file_of_another_account_is_no_sink(tmp_path: Path) -> None:
+    (sink := tmp_path / "out").touch()
+    os.chown(sink, 1234, 1234)
+    text = f"transfer: {{sink: {{file: {sink}, overwrite: true}}, bytes: 10000, warmup: 0s}}\n"
+    with pytest.raises(RequestError, match=f"{sink} is a file of another account"):
+        run(text, tmp_path / "r")
+
+
+@pytest.mark.root
 @pytest.mark.parametrize("verb", ["transfer", "export"])
 def test_without_a_place_for_scratch_files_a_verb_says_what_to_do(
     tmp_path: Path, verb: str

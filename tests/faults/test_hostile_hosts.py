@@ -1,8 +1,6 @@
-"""Hosts that attack their controller, through a real sshd: whatever one sends, the controller ends
-within its deadlines, in bounded memory, with a message and the right exit code, and Ctrl-C works.
-
-A row of BEHAVIOURS (tests/support/hostile_worker.py) is a worker that turns hostile at one frame, a
-row of SHELLS a login shell, a row of SERVERS what listens in place of sshd.
+"""Hosts that attack their controller, through a real sshd: it ends within its deadlines, in bounded
+memory, with a message and the right exit code. BEHAVIOURS (tests/support/hostile_worker.py) are
+workers that turn hostile, SHELLS login shells, SERVERS what listens in place of sshd.
 """
 
 from __future__ import annotations

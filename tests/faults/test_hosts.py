@@ -1,8 +1,5 @@
-"""Faults of hosts that are reached over SSH: a real sshd in each namespace of a lab, real kills,
-cuts and full disks.
-
-Whatever happens, each host is afterwards as it was before, byte for byte in the words of ethtool,
-ip, tc and sysctl.
+"""Faults of hosts over SSH: a real sshd in each namespace of a lab, real kills, cuts and full
+disks. Each host is afterwards as it was, byte for byte in the words of ethtool, ip, tc and sysctl.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""A hundred kills at random instants: of the controller, movers, helpers, tools, SSH sessions and the
-management link, over settings that move others along. No record is lost but that of the run in flight, no setting is left, no record says
-what was not so.
-
-NETBENCH_KILLS is their number, NETBENCH_KILLS_SEED makes their order: both are printed.
+"""Kills at random instants: of the controller, movers, helpers, tools, SSH sessions and the link,
+over settings that move others along. No record is lost but that in flight, no setting is left, no
+record says what was not so. NETBENCH_KILLS: how many; NETBENCH_KILLS_SEED: their order.
 """
 
 from __future__ import annotations

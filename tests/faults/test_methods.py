@@ -1,6 +1,5 @@
-"""What goes wrong under a method: each send and each receive method meets each fault. The run ends
-with an error that says what happened and what to do, and the worker serves the next run with
-nothing left open.
+"""Each send and each receive method meets each fault: the run ends with an error that says what
+happened and what to do, and the worker serves the next run with nothing left open.
 """
 
 from __future__ import annotations

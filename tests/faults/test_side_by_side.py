@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -30,7 +29,7 @@ from tests.support.labs import (
     state,
     watched,
 )
-from tests.support.local import call
+from tests.support.local import call, ran
 from tests.support.running import wait_for, with_values
 
 __all__ = ["begin", "watched"]
@@ -155,8 +154,7 @@ def test_ctrl_c_at_any_line_ends_the_campaign_and_puts_back(four: Lab, tmp_path:
 
     def run(folder: str, *press: str | Path) -> int:
         words = ["run", file, "--results", tmp_path / folder]
-        argv = [sys.executable, "-m", "tests.support.press_at", *press, *words]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        done = ran([sys.executable, "-m", "tests.support.press_at", *press, *words], timeout=60)
         assert "defect" not in done.stderr
         return done.returncode
 

@@ -1,7 +1,5 @@
 """A result folder that another account has changed, or that came from elsewhere: `resume` and
-`restore` act on what this account's state holds, and on nothing else.
-
-To add a way of tampering, add a row to TAMPERINGS.
+`restore` act on this account's state alone. A way of tampering is a row of TAMPERINGS.
 """
 
 from __future__ import annotations
@@ -294,6 +292,33 @@ def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
     assert list(campaign_state.unfinished()) == list(campaign_state.unfinished()) == []
     Journal(campaign_state.folders()[0] / "journal.jsonl").write(dead.change(5, "later"))
     assert [name for name, _ in campaign_state.unfinished()] == [identity]
+
+
+def test_an_id_is_that_of_a_state_whatever_folder_has_its_name(
+    dead: Dead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity, ended = dead.state.path.name, dead.state.path.with_name("f" * 32)
+    shutil.copytree(dead.state.path, ended)
+    (ended / "journal.jsonl").write_bytes(b"")
+    monkeypatch.chdir(dead.place)
+    Path(identity).mkdir()
+    Path(identity, campaign_state.ID).write_text(f"{ended.name}\n")
+    assert (call("restore", identity).returncode, dead.happened("mended")) == (0, True)
+
+
+def test_states_that_cannot_be_read_are_not_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "netbench").mkdir(0o700)
+    (tmp_path / "netbench" / "campaigns").touch()
+    done = call("restore")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "campaigns: Not a directory" in done.stderr
+    (tmp_path / "c.yaml").write_text("netbench: 1\nname: c\ntransfer: {duration: 1s}\n")
+    assert "has left changed is not known" in " ".join(
+        call("check", tmp_path / "c.yaml").stdout.split()
+    )
 
 
 def test_what_a_host_has_undone_is_forgotten_there_though_another_cannot_be_reached(

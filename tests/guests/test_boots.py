@@ -480,10 +480,8 @@ _MOUNT = "#!/bin/sh\nmodprobe -a virtio_blk ext4\nmount -t ext4 /dev/vda1 /boot 
 
 
 def move_in(lab: Lab, name: str) -> None:
-    """Stop a guest of a lab and start it from a disk of its own, whose default entry is the lab's
-    first kernel.
-
-    Errors: LabRefused when a package cannot be had, LabError.
+    """Start a guest anew, of a disk whose default entry is the lab's first kernel. Errors:
+    LabError.
     """
     tools = programs.find((*qemu.NEEDS, "mke2fs"))
     packages = {package: debian.unpacked(package, tools) for package in (*_PROGRAMS, "grub-pc-bin")}

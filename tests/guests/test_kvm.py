@@ -1,6 +1,5 @@
-"""Guests under KVM, as far as this machine goes. The trial is a real one. Where it fails, all that
-comes after it is tested with a fake accelerator: QEMU's emulator, started in place of KVM with all
-the other arguments of a guest under KVM but vhost-net's.
+"""Guests under KVM, as far as this machine goes: a real trial; where it fails, the rest is tested
+with QEMU's emulator in place of KVM, with all other arguments but vhost-net's.
 """
 
 from __future__ import annotations

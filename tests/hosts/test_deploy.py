@@ -125,10 +125,7 @@ def test_a_damaged_copy_is_replaced_and_not_run(bed: Bed) -> None:
 
 
 def poor(folder: Path, *without: str) -> str:
-    """sshd configuration of a host whose PATH has busybox's tools, without these.
-
-    busybox's own shell knows its tools without a PATH, so a host that lacks some has another shell.
-    """
+    """Whose PATH has busybox's tools without these, and another shell than busybox's own."""
     busybox = shutil.which("busybox")
     if busybox is None:
         pytest.skip("busybox is not installed")

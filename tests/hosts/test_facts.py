@@ -38,10 +38,11 @@ from netbench.result.files import read_facts as read_facts_file
 from netbench.result.record import Record as RunRecord
 from netbench.result.record import SideCounters, parse_record
 from netbench.result.store import now
-from netbench.run import conductor
+from netbench.run import conductor, fact_watch
 from netbench.run.host_facts import read_all, read_host
 from netbench.run.ledger import Ledger
 from netbench.run.progress import Progress
+from netbench.run.recorder import Recorder
 from netbench.run.worker_pool import WorkerPool
 from tests.support.local import ADDRESS, NEAR, PEER, out, ran
 from tests.support.running import stored_records
@@ -106,6 +107,11 @@ def test_mitigations_are_what_lscpu_says(found: dict[str, str]) -> None:
     assert rest in found["mitigations"] or not affected
     for state in affected:
         assert state.removeprefix("Mitigation; ").split(";")[0] in found["mitigations"]
+
+
+def test_the_smallest_quota_of_all_groups_counts(found: dict[str, str]) -> None:
+    text = "150000 100000\n\n-1 100000\nmax 100000\n60000 100000\n"
+    assert (cpu.cpu_quota(text), found["cpu_quota"]) == ("0.6", "none")
 
 
 def test_idle_states_are_told_with_their_exit_latency(found: dict[str, str]) -> None:
@@ -262,6 +268,7 @@ def test_a_way_that_fails_gives_way_to_the_next_and_all_reasons_are_kept() -> No
     assert missing == {"turbo": "/a: No such file or directory; /b: unexpected value '7'"}
 
 
+@pytest.mark.root
 def test_a_running_program_is_found_by_its_name(tmp_path: Path) -> None:
     *script, name = BY_NAME["irqbalance"].sources[0].target
     assert name == "irqbalance"
@@ -269,8 +276,7 @@ def test_a_running_program_is_found_by_its_name(tmp_path: Path) -> None:
 
     def state() -> str:
         env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-        argv = [*script, program.name]
-        return subprocess.run(argv, env=env, check=True, capture_output=True, text=True).stdout
+        return ran([*script, program.name], env=env, check=True).stdout
 
     assert state() == "not installed\n"
     shutil.copy("/bin/sleep", program)
@@ -572,3 +578,26 @@ def test_this_machine_is_what_systemd_says() -> None:
     assert entry.is_emulated == (virt in ("qemu", "bochs"))
     assert entry.facts["lab_guest"] == "no"
     assert not entry.is_virtual_machine
+
+
+@pytest.mark.root
+def test_what_others_change_while_a_campaign_runs_keeps_its_runs_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run in which it changed too; what is as it was counts again."""
+    monkeypatch.setattr(fact_watch, "PAUSE", 0.0)
+    honest, mtu = Recorder.next_number, {4: "9000", 7: "65536"}
+
+    def number(self: Recorder) -> int:
+        if level := mtu.get(run := honest(self)):
+            out("ip", "link", "set", "lo", "mtu", level)
+        return run
+
+    monkeypatch.setattr(Recorder, "next_number", number)
+    text = "netbench: 1\nname: w\ntransfer: {duration: 20ms}\nrepeat: {min: 6, max: 6}\n"
+    conclusion = conductor.start(campaign.parse(text, "w.yaml"), tmp_path)
+    entries = read_facts_file(conclusion.path / "facts.json")["here"]
+    known = [(entry.from_run, entry.facts["mtu"]) for entry in entries]
+    both = "65536 to 9000", "9000 to 65536"
+    assert known == [(1, "65536"), (4, both[0]), (5, "9000"), (7, both[1]), (8, "65536")]
+    assert load(conclusion.path).runs["excluded"].ne("").sum() == 4

@@ -253,9 +253,7 @@ def answer(source: object, **environment: str) -> bytes:
 
 
 def test_what_is_roots_and_holds_what_anyone_wrote_is_no_way_to_root(tmp_path: Path) -> None:
-    """By doas(1) and su(1) a user chooses what the helper reads: a file, as /proc/PID/cmdline of a
-    setuid program, which is root's, or a named pipe. And Dropbear makes a session's pipes as root.
-    """
+    """Of doas(1) and su(1) a user chooses the file that is read; Dropbear's pipes are root's."""
     given, fifo = asks_who_it_is(), tmp_path / "fifo"
     assert b"uid=0" in answer(given), "a pipe of root's is from root's controller"
     assert b"uid=0" in answer(given, DOAS_USER="root", PKEXEC_UID="0")

@@ -1,7 +1,5 @@
 """A worker program that turns hostile: it passes frames between its controller and a real worker
-until one of its triggers, and then does what an attacker would.
-
-A test writes it as a file that netbench copies to a host in place of the worker: `program`.
+until one of its triggers. A test writes it in place of the worker: `program`.
 """
 
 from __future__ import annotations

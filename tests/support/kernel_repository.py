@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from netbench.kernels.compile import Told
 from netbench.kernels.needs import PROGRAMS
 from netbench.model import Kernel
+from tests.support.local import ran
 
 # What of a kernel's Makefile is used: configurations, vmlinux, which compiles what has changed and
 # links it by a script, and dir-pkg, which installs it.
@@ -39,8 +39,7 @@ class Repository:
 
     def git(self, *words: str) -> str:
         identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
-        argv = ("git", "-C", str(self.place), *identity, *words)
-        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+        return ran(("git", "-C", str(self.place), *identity, *words), check=True).stdout.strip()
 
     def commit(self, source: str, tag: str) -> str:
         (self.place / "tcp.c").write_text(source)

@@ -1,7 +1,6 @@
-"""`python -m tests.support.press_at lines FILE run ...` runs netbench and writes which lines of it,
-and of the threads that it starts, the main thread has passed during the campaign: [file, line, how
-often] each. `press_at FILE:LINE:COUNT run ...` presses Ctrl-C as soon as the main thread has passed
-that line so often.
+"""`python -m tests.support.press_at lines FILE run ...` writes which lines of netbench's main
+thread (and what it starts) a campaign passes: [file, line, how often]. `press_at FILE:LINE:COUNT
+run ...` presses Ctrl-C when that line is passed so often.
 """
 
 from __future__ import annotations

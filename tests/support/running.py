@@ -18,7 +18,7 @@ from netbench import campaign
 from netbench.run import conductor
 from netbench.run.runner import Runner
 from netbench.run.worker_pool import ChannelFactory, open_channel
-from tests.support.local import call, netbench_argv
+from tests.support.local import call, netbench_argv, ran
 
 BASE = "netbench: 1\nname: f\nverify: off\nrepeat: {min: 1, max: 1}\n"
 SHORT = "duration: 100ms, warmup: 20ms, congestion: cubic"
@@ -189,7 +189,6 @@ def resumed(folder: Path, env: Mapping[str, str] | None = None) -> list[int]:
     if env is None:
         done = call("resume", folder)
     else:
-        argv = netbench_argv(["resume", folder])
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
+        done = ran(netbench_argv(["resume", folder]), env=env)
     assert done.returncode == 0, done.stderr
     return [record["run"] for record in stored_records(folder)]

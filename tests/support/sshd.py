@@ -92,10 +92,8 @@ class Server:
         subprocess.run(argv, check=True)
 
     def workers(self) -> list[int]:
-        """Processes of workers that run from this host's home, whether it is seen from here or not.
-
-        Where the tests run in a chroot, files of other mount namespaces have their paths from the
-        real root.
+        """Processes of workers that run from this host's home, also where the tests run in a
+        chroot: there files of other mount namespaces have their paths from the real root.
         """
         found = []
         for entry in Path("/proc").glob("[0-9]*/exe"):

@@ -66,12 +66,10 @@ ROWS: list[dict[str, Any]] = [
 
 @dataclass
 class Synth:
-    """What to make. `edit` may change a record, or leave it out (None); `drift`: relative change
-    over the campaign.
-
-    `boots`: of each level of a factor `kernel`, in rounds of random order, or of the one kernel
-    there is; `between`: how far boots lie apart, relative. `kernels`: facts of a level's kernel.
-    `builds`: of each level, which take turns; `apart`: how far they lie apart, relative.
+    """What to make. `edit` may change a record, or leave it out (None); `drift`: relative, over the
+    campaign. `boots`: of each level of `kernel`, in random rounds; `between`: how far they lie
+    apart; `kernels`: facts of a level's. `builds`: of each level, in turns; `apart`: how far they
+    lie apart.
     """
 
     factors: Mapping[str, Sequence[str]] = field(

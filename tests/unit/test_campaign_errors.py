@@ -1,8 +1,6 @@
-"""Wrong campaign files: every message, word by word, with its line and path.
-
-They are in campaign/errors.txt: after `=== what is wrong` the file, then its messages after `=> `.
-The file begins with version and name unless a base in brackets says otherwise. When messages have
-changed, `python -m tests.unit.test_campaign_errors` writes them anew; the diff is what to look at.
+"""Wrong campaign files: every message, word by word, in campaign/errors.txt: after `=== what is
+wrong` the file (with version and name, unless a base in brackets says otherwise), then its messages
+after `=> `. `python -m tests.unit.test_campaign_errors` writes them anew.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Kernels from git: a real repository, real worktrees and a real make. The tree that is built is a
-stand-in of a few lines, since a kernel takes minutes: `tests/guests` builds one.
-"""
+"""Kernels from git: a real repository, worktrees and make, of a tree of a few lines."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What must stay: plans of the shipped campaigns, reports of the sample results, verbs and options.
-
-`python -m tests.unit.test_frozen` writes frozen.json anew: a change of it is a change for users.
+"""What must stay: plans of the shipped campaigns, reports of samples, verbs and options. `python -m
+tests.unit.test_frozen` writes frozen.json anew: each change is one for users.
 """
 
 from __future__ import annotations

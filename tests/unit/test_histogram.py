@@ -108,9 +108,9 @@ def test_what_is_no_histogram_is_refused(numbers: list[int]) -> None:
 def test_intervals_of_quantiles_hold_what_they_promise(
     name: str, correlation: float, sd: float
 ) -> None:
-    """Of campaigns of ten runs of two equal cells, whose times are log-normal, and whose runs
-    differ by sd: those of a cell's mean, and of the comparison. A run has as few requests as the
-    quantile needs; twice as many where they follow each other (with as few, p99 holds 0.929).
+    """Of campaigns of ten runs of two equal cells with log-normal times, whose runs differ by sd:
+    of a cell's mean, and of the comparison. As few requests as the quantile needs; twice where they
+    follow each other.
     """
     share, chance = QUANTILES[name], np.random.default_rng(1)
     count = round(LEAST / (1 - share)) * (2 if correlation else 1)

@@ -70,10 +70,7 @@ PATTERNS = "*.md *.yaml *.yml *.toml *.c *.h *Makefile :!results/** :!**/earlier
 
 
 def long_lines(text: str) -> Iterator[int]:
-    """The numbers of lines that are too long. Exempt: rows of a Markdown table, lines that are one
-    word, such as an address, and the README's command that installs packages, which `.ci/run` reads
-    as one line.
-    """
+    """Numbers of lines too long, but for tables, single words and the README's command."""
     for number, line in enumerate(text.splitlines(), 1):
         exempt = line.startswith(("|", "sudo apt-get install ")) or " " not in line.strip()
         if len(line.expandtabs(8)) > WIDTH and not exempt:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -25,6 +24,7 @@ from netbench.result.record import Record
 from netbench.run.check import check_overlap
 from netbench.run.ends import Measurement
 from netbench.run.runner import Runner, StartGate
+from tests.support.local import ran
 from tests.support.running import wait_for
 from tests.unit.conftest import PAIRS, Pressing
 
@@ -74,8 +74,7 @@ REFUSED = "things cannot be done at the same time: can't start new thread; raise
 def test_where_the_system_refuses_threads_fewer_do_or_none_begins(
     at_once: int, said: str, done: list[int]
 ) -> None:
-    argv = [sys.executable, "-c", FEW_THREADS.format(at_once=at_once)]
-    ended = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    ended = ran([sys.executable, "-c", FEW_THREADS.format(at_once=at_once)], check=True, timeout=60)
     *told, last = ended.stdout.splitlines()
     assert " ".join(told).startswith(said)
     assert bool(told) == bool(said)

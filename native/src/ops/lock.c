@@ -154,7 +154,7 @@ int nb_lock_folder(void)
 {
 	int fd = geteuid() ? -1 : enter_all("/run", BELOW, 0755);
 
-	return fd < 0 ? enter_tmp() : fd;
+	return fd < 0 && errno != ENOSPC && errno != EDQUOT ? enter_tmp() : fd;
 }
 
 int nb_lock_open(const char *name, int flags)

@@ -65,6 +65,7 @@ class Command(BootMethod):
                 timeout=seconds,
                 start_new_session=True,
                 check=False,
+                cwd="/",
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise BootError(f"{machine.name}: cannot run {argv[0]}: {error}") from error

@@ -117,6 +117,8 @@ def test_the_drawing_has_the_frames_numbers(tmp_path: Path) -> None:
     cells = result.cells.set_index(["metric", "rate"])
     at = [cells.loc[("offered", rate), "mean"] for rate in RATES]
     for axes in (drawn(report.source, plot), result.plot.load()):
+        if legend := axes.get_legend():
+            assert not any(text.get_parse_math() for text in legend.get_texts())
         p50, p99, ring = axes.lines
         for line, name in ((p50, "p50"), (p99, "p99")):
             points = [at, [cells.loc[(name, rate), "mean"] for rate in RATES]]

@@ -1,6 +1,4 @@
-"""What reports say of results that were made up: each case as it is printed, in expected/. What
-must hold of every report, whatever it says, holds of each of them.
-
+"""What reports say of results that were made up, as in expected/, and what must hold of each.
 `python -m tests.unit.report.test_snapshots` writes expected/ anew: read its diff.
 """
 
