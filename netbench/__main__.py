@@ -155,6 +155,11 @@ def _defect(error: Exception) -> int:
     return NetbenchError.exit_code
 
 
+def _freeze() -> None:
+    if "duckdb" not in sys.modules:  # which complains of what is left
+        gc.freeze()
+
+
 def _check_surroundings() -> None:
     """Refuse what every verb would fail in. Errors: RequestError."""
     try:
@@ -199,7 +204,7 @@ def main(argv: list[str] | None = None) -> int:
     _check_streams()
     _take_signals()
     gc.set_threshold(100_000)  # what is imported is no garbage: to look for it takes 40 ms
-    atexit.register(gc.freeze)  # and 150 more at the end
+    atexit.register(_freeze)  # and 150 more at the end
     try:
         code = _outcome(words)
         _conclude()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "run.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,10 +18,10 @@ static int go_tool(struct nb_run *run, struct nb_error *error)
 	if (whole_life)
 		nb_phase_enter(run, NB_MEASURING);
 	/* A server may pass over the address that another program has taken, for others. */
-	if (run->job.port_low && (status = nb_listen_in_range(&run->job, error)) < 0)
-		return status;
-	if (run->job.port_low)
+	if (run->job.port_low && (status = nb_listen_in_range(&run->job, error)) >= 0)
 		close(status);
+	else if (status && error->error == EADDRINUSE)
+		return status;
 	status = nb_tool_start(&run->tool, &run->job, error);
 	if (!status && !whole_life)
 		nb_phase_enter(run, run->job.marks ? NB_WAITING : NB_WARMING);

@@ -48,9 +48,7 @@ def whole(file: Path, mode: int = 0, forced: bool = False) -> Iterator[int]:
 def replacing(
     file: Path, remedy: str = "choose another place", make_folder: bool = False
 ) -> Iterator[Path]:
-    """A name to write to, whose file is at `file` in the end, as `whole` does that. Errors:
-    PlaceError with `remedy`.
-    """
+    """A name to write to, at `file` in the end, as by `whole`. Errors: PlaceError with `remedy`."""
     own = ("records.jsonl", "plan.json", "facts.json", "journal.jsonl", "campaign.yaml")
     if file.name in own and (file.parent / own[0]).exists():
         raise PlaceError(f"cannot write {file}: it is a result's own; {remedy}")

@@ -138,9 +138,7 @@ class Reader:
         return self.tool(value) if key == "tool" else value
 
     def tool(self, named: Tool) -> Tool:
-        """The tool of a name, of the campaign's own or built in, or of a command line. Errors:
-        PydanticCustomError.
-        """
+        """The tool of a name, or of a command line. Errors: PydanticCustomError."""
         if named.client:
             taken = named.name in ("none", *TOOLS, *self.tools)
             if taken or self._written.setdefault(named.name, named) != named:

@@ -15,7 +15,7 @@ from netbench.campaign.build import build
 from netbench.campaign.hosts import write_out
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.file import file_model
-from netbench.campaign.tree import Node, Table, Word, dump, tables
+from netbench.campaign.tree import Node, Table, Word, dump, plain, tables
 from netbench.campaign.yaml_tree import BYTES_MAX, decode, parse_tree, parse_value
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.own_engine import local
@@ -78,14 +78,17 @@ def _rooted(tree: Table, folder: Path) -> bool:
     """Whether files of this machine are written relative to the campaign file, whose folder this
     is; in the tree they are absolute then.
     """
-    kernels = tables(tree.entries.get("kernels"))
-    nodes = [each.entries.get(key) for each in kernels for key in FILES]
+    lab = plain(tree.entries.get("lab", Word("")))
+    keys = (*FILES, "image", "initrd") if "qemu" in str(lab) else FILES
+    kernels = list(tables(tree.entries.get("kernels")))
+    nodes = [("ssh_config", tree), *((key, each) for key in keys for each in kernels)]
+    words = [(key, table.entries.get(key)) for key, table in nodes]
     relative = [
         word
-        for word in [tree.entries.get("ssh_config"), *nodes]
+        for key, word in words
         if isinstance(word, Word)
         and not (word.origin or (word.text or "/").startswith(("/", "~")))
-        and not NO_FILE.fullmatch(word.text or "")
+        and not (key in ("config", "fragment") and NO_FILE.fullmatch(word.text or ""))
     ]
     for word in relative:
         word.text = os.path.normpath(folder / (word.text or ""))

@@ -72,9 +72,7 @@ class Problems:
         return self._touched.isdisjoint(keys)
 
     def read(self, model: type[K], fallback: dict[str, object]) -> K:
-        """The tree as a model. Top-level keys that are wrong are noted and left out, or taken from
-        `fallback`.
-        """
+        """The tree as a model. Wrong top-level keys are noted, and left out or of `fallback`."""
         values = {key: plain(node) for key, node in self.tree.entries.items()}
         try:
             return model.model_validate(values)

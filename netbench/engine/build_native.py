@@ -37,9 +37,7 @@ def declarations() -> str:
 
 
 def layout() -> str:
-    """A hash of the declarations: controller and worker compare it, since a struct that differs
-    would be read wrongly.
-    """
+    """A hash of the declarations, which controller and worker compare: structs must agree."""
     return "0x" + hashlib.sha256(declarations().encode()).hexdigest()[:16]
 
 
@@ -59,9 +57,7 @@ def workers() -> dict[str, list[str]]:
 
 
 def worker_command(compiler: list[str], target: Path) -> list[str]:
-    """The command line for the static worker: symbols stay, what only a debugger reads would be
-    copied for nothing.
-    """
+    """The command line for the static worker, with symbols, without what debuggers read."""
     places = [f"-DNB_LAYOUT={layout()}ULL", "-I", str(HEADER.parent), "-I", str(NATIVE / "src")]
     flags = [*CFLAGS, "-static", "-Wl,--strip-debug", *places]
     return [*compiler, *flags, *sources(), str(NATIVE / "src" / "main.c"), "-lm", "-o", str(target)]

@@ -42,9 +42,7 @@ class Outcome(NamedTuple):
 
 
 class Worker:
-    """One engine process. Errors of every method: WorkerLost, ProtocolError, EngineError (it
-    refused), TimeoutError.
-    """
+    """One engine process. Errors of all: WorkerLost, ProtocolError, EngineError, TimeoutError."""
 
     def __init__(self, stream: Stream, host: str) -> None:
         self.host = host
@@ -425,9 +423,7 @@ class Worker:
         self.connection.finish(GOODBYE_SECONDS)
 
     def abandon(self) -> None:
-        """Release a lost worker without waiting for it; never raises. A process that still lives
-        undoes what it holds.
-        """
+        """Release a lost worker; never raises. A process that lives undoes what it holds."""
         self.connection.finish(ABANDON_SECONDS)
 
 

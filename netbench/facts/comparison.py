@@ -10,6 +10,10 @@ from netbench.facts.registry import BY_NAME, FACTS
 _LONG = 60  # characters
 
 
+CHANGING = "changing: "
+"""How a fact begins that changed within the runs it is of: these are pooled with none."""
+
+
 def must_match(handled: Iterable[str] = ()) -> list[str]:
     """The facts in which pooled runs must agree, but for what the campaign itself sets."""
     names = {name.removeprefix("sender.").removeprefix("receiver.") for name in handled}

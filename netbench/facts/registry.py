@@ -101,8 +101,8 @@ done 2>/dev/null; [ "${path%/}" ]; do path=${path%/*}; done; done"""
 _STATE = """command -v "$0" >/dev/null || { echo not installed; exit; }
 of=$(grep -slx "$0" /proc/[0-9]*/comm)
 [ $? -lt 126 ] || exit 1
-of=$(stat -c %u $of 2>/dev/null)
-case " $of " in *[!0-9]0[!0-9]*) echo running;; *) echo not running;; esac
+for of in $of; do grep -qs '^Uid:[[:space:]]*0[[:space:]]' "${of%comm}status" && break; of=; done
+[ "$of" ] && echo running || echo not running
 """
 
 FACTS: tuple[Fact, ...] = (

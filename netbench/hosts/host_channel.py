@@ -51,9 +51,7 @@ class RemoteChannel(Channel, Protocol):
     """That to a host that may be booted: another machine."""
 
     def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
-        """Run a command to its end. Errors: HostError when it cannot be run or takes longer than
-        `timeout` seconds.
-        """
+        """Run a command to its end. Errors: HostError, also after `timeout` seconds."""
 
     def put(self, source: Path, target: str, mode: int = 0o644) -> None:
         """Copy a file to the host. Errors: HostError."""

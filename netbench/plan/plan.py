@@ -179,9 +179,7 @@ class Plan:
         return self.boot_on(kernels[at], number + 1, round_)
 
     def boot_on(self, kernel: str, number: int = 0, round_: int = 0) -> Boot:
-        """A boot on a kernel, whose builds take turns from round to round; without a number it
-        belongs to no block.
-        """
+        """A boot on a kernel, whose builds take turns; without a number it is of no block."""
         builds = self.builds_of(kernel)
         return Boot(number, kernel, round_ % builds + 1 if builds > 1 else None)
 

@@ -45,11 +45,19 @@ class Epochs:
         self._numbers = {
             host: [known.index(entry) for entry in known] for host, known in self._filled.items()
         }
+        self._mixed = {
+            host: {known.index(e) for e in known if any(map(_is_changing, e.values()))}
+            for host, known in self._filled.items()
+        }
         self._from_run = {host: _from_run(entries) for host, entries in hosts.items()}
 
     def of(self, pair: str, run: int, boot: int) -> Epoch:
         """The epoch of a run."""
         return tuple(self._number(host, run, boot) for host in pair.split(">"))
+
+    def is_mixed(self, pair: str, epoch: Epoch) -> bool:
+        """Whether a fact changed within its runs: they never count."""
+        return any(n in self._mixed.get(h, ()) for h, n in zip(pair.split(">"), epoch, strict=True))
 
     def _number(self, host: str, run: int, boot: int) -> int:
         """By the entry in force: the last that began by then; by boot where entries do not say with
@@ -81,10 +89,10 @@ class Epochs:
 
     def describe(self, pair: str, one: Epoch, other: Epoch) -> str:
         """What was otherwise in one epoch than in the other: `snd: kernel was 6.18.0, then 6.18.1`,
-        more of them with BETWEEN; "" of one with itself.
+        more of them with BETWEEN; "" of one with itself, but for a mixed one.
         """
         if one == other:
-            return ""
+            return "facts changed within these runs" if self.is_mixed(pair, one) else ""
         changes = [
             f"{host}: {comparison.change(*change)}"
             for host, a, b in zip(pair.split(">"), one, other, strict=True)
@@ -107,6 +115,10 @@ def not_pooled(hosts: Hosts, handled: Iterable[str], last: int) -> list[str]:
                 " now, bring this back to what it was and resume"
             )
     return lines
+
+
+def _is_changing(value: str) -> bool:
+    return value.startswith(comparison.CHANGING)
 
 
 def stratum(record: Record) -> Stratum:

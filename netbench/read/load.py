@@ -140,7 +140,8 @@ class _Reader:
         """Count ok runs in their epoch; say where the mechanism did not engage, and why."""
         place = stratum(runs.record)
         epoch = self.epochs.of(runs.record.pair, runs.numbers[0], runs.record.boot)
-        if runs.rows[-1] >= self.last_row.get(place, 0):
+        mixed = self.epochs.is_mixed(runs.record.pair, epoch)
+        if runs.rows[-1] >= self.last_row.get(place, 0) and not mixed:
             self.last_row[place] = int(runs.rows[-1])
             self.latest[place] = epoch
         key = place, epoch, runs.record.cell in self.controls

@@ -222,9 +222,7 @@ def _is_of_transfer(stack: Sequence[str], program: str) -> bool:
 
 
 class Change(NamedTuple):
-    """The mean cost of a function, of a layer or of all before and after, and the change with its
-    interval, per GiB.
-    """
+    """Mean costs of a function, a layer or all, and the change with its interval, per GiB."""
 
     name: str
     before: float

@@ -272,9 +272,7 @@ def handled_by(plan: PlanFile) -> tuple[str, ...]:
 
 
 def in_one_unit(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Results without those metrics of tools that an earlier one of them has in another unit; and
-    what was left out.
-    """
+    """Results without tools' metrics that an earlier one has in another unit; and these."""
     units: dict[str, str] = {}
     alike, notes = [], []
     for result in results:

@@ -18,9 +18,7 @@ _MEANINGS = {
 
 
 def label_of(*results: Result) -> str:
-    """The label of what is made from these results: the graver of what any of their pairs has; ""
-    where none has one.
-    """
+    """The gravest label of these results' pairs; "" where none has one."""
     if any(result.emulated for result in results):
         return LABEL
     return VIRTUAL if any(result.virtual_machines for result in results) else ""

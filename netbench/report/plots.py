@@ -372,9 +372,7 @@ class Plots:
         return self._titled(seconds(self._source, _on(ax)))
 
     def load(self, ax: Axes | None = None) -> Axes:
-        """p50 and p99 by the requests offered, with the knee. Errors: ReportError where no rate of
-        requests is swept.
-        """
+        """p50 and p99 by the requests offered, with the knee. Errors: ReportError without rates."""
         if not self._source.load_curves:
             raise ReportError("no rate of requests is swept here: `sweep: {rate: [...]}`")
         return self._titled(load(self._source, _on(ax)))

@@ -111,8 +111,8 @@ def begin(files: Mapping[str, bytes], result: Path) -> CampaignState:
         force_names(folder)
     except (OSError, RuntimeError) as error:
         raise PlaceError(
-            f"cannot keep what would put hosts back: {error}; set XDG_STATE_HOME to a folder of"
-            " your own"
+            f"cannot keep what would put hosts back: {error}; give it to this account, once its"
+            " owner has run `restore`; or set XDG_STATE_HOME to a folder of your own"
         ) from error
     _prune()
     return state

@@ -23,7 +23,7 @@ from netbench.base.names import WRITTEN
 from netbench.base.opening import LINE
 
 SCHEMA = WRITTEN
-_LONG = re.compile(rb'"(?:[^"\\]|\\.){1048576}')  # a text; to fold one takes its square
+_TEXT, LONGEST = re.compile(rb'"(?:[^"\\]|\\.)*"'), 1 << 20  # to fold one takes its square
 T = TypeVar("T")
 
 
@@ -153,7 +153,7 @@ def read(kind: Callable[..., T], data: bytes, where: object, what: str) -> T:
     """A JSON object as a frozen dataclass. `what` it is (`a record`), and `where` (`FILE:LINE`).
     Errors: StoreError with both, and the path of the first wrong value.
     """
-    if len(data) > 1 << 20 and _LONG.search(data):
+    if len(data) > LONGEST and max(map(len, _TEXT.findall(data)), default=0) > LONGEST:
         raise flawed(where, what, "a text in it has more than 1 MiB")
     try:
         return adapter(kind).validate_json(data)  # type: ignore[no-any-return]

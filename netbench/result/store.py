@@ -211,9 +211,7 @@ class Store:
         return read_profile_runs(self.path)
 
     def noise(self, entry: Mapping[str, Any]) -> None:
-        """Add what was read around a block on one host, on its way to the disk when this
-        returns. Errors: as append.
-        """
+        """Add what was read around a block on one host. Errors: as append."""
         line = line_of(NoiseEntry, {"time": now(), **entry}, "readings of noise")
         self._noise.append(line)
 

@@ -105,9 +105,7 @@ def host_levels(campaign: Campaign, pool: WorkerPool) -> Iterator[HostLevel]:
 
 
 def needing_root(one: HostLevel) -> Iterator[Finding]:
-    """The operations that give a host a level which it has not, each an error where the host's
-    own file forbids it.
-    """
+    """Operations that give a host a level, each an error where the host's file forbids it."""
     place, level = one.place, f"{one.key}: {one.level}"
     try:
         operations = one.setting.changes(one.what, one.level.value, place)

@@ -222,7 +222,6 @@ class Conductor:
             why, reason = "done", ""
         except LimitReached as error:
             why, reason = "limit", str(error)
-            self._look()
         except KeyboardInterrupt:
             why, reason = "interrupted", "interrupted from the keyboard"
         except Lost as error:
@@ -236,6 +235,9 @@ class Conductor:
                 self._progress.say(unrestored)
             raise
         self._progress.end()
+        self._pool.clear_interrupt()
+        with suppress(StoreError):
+            self._look()
         unrestored = self._restore()
         if unrestored:
             why, reason = "lost", f"{reason}; {unrestored}" if why == "lost" else unrestored
@@ -276,14 +278,17 @@ class Conductor:
                     for steps in self._plan.block(*of_block):
                         self._refuse_late()
                         self._on_kernel(partial(self._runner.execute, steps), self._wanted)
+                        if len(self._campaign.pairs) == 1:  # else others run
+                            self._look(at_once=False)
                     self._runner.end_block()
-            ledger.next_block()
-            self._look(ledger.finished)
+            self._recorder.ledger.next_block()
+            self._look(self._recorder.ledger.finished)
             ledger = self._recorder.ledger
 
     def _look(self, at_once: bool = True) -> None:
         """Whether somebody else has changed facts. Errors: StoreError."""
-        self._watch.look(f"{self._recorder.boot} {self._held.levels}", at_once)
+        if self._booted or not self._plan.boots:  # else a boot has failed
+            self._watch.look(f"{self._recorder.boot} {self._held.levels}", at_once)
 
     def _profiles(self) -> None:
         """The profile runs, once all measured runs are done: those of one kernel after another,
@@ -363,6 +368,7 @@ class Conductor:
             self._pool.start_all()
             return self._fail(step, str(error), self._wanted())
         self._booted = step
+        self._look()
         return ""
 
     def _fail(self, step: Boot, why: str, units: Iterable[Unit]) -> str:

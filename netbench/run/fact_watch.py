@@ -5,6 +5,7 @@ about and after that are told apart.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -18,6 +19,7 @@ from netbench.run.recorder import Recorder
 from netbench.run.worker_pool import WorkerPool
 
 PAUSE = 1.0  # seconds, at least, between two looks
+OFTEN = 4  # how many changes of a fact make one that changes by itself
 Facts = dict[str, str | None]
 
 
@@ -28,15 +30,25 @@ class FactWatch:
         self, campaign: Campaign, pool: WorkerPool, recorder: Recorder, say: Callable[[str], None]
     ) -> None:
         self._campaign, self._pool, self._recorder, self._say = campaign, pool, recorder, say
-        names = must_match(campaign.handled)
+        names = must_match((*campaign.handled, "tcp_metrics"))
         programs = {fact for fact in FACTS for source in fact.sources if source.op == "exec"}
-        self._facts = [fact for fact in FACTS if fact.name in names and fact not in programs]
+        self._facts = [f for f in FACTS if f.name in names and f.sources and f not in programs]
+        keys = {*campaign.settings, *(key for cell in campaign.cells for key in cell.settings)}
+        others = {key.rpartition(".")[2] for key in keys if "sysctl." not in key}
+        self._moving = {  # what settings of the campaign's own may take along
+            fact.name
+            for fact in self._facts
+            if others & campaign.commands.keys()
+            or (others and not fact.setting and fact.sources[0].op != "file")
+        }
         self._seen: dict[tuple[str, str], tuple[int, Facts]] = {}  # after which run, and what
+        self._often = Counter[tuple[str, str]]()
         self._due = 0.0
 
     def look(self, state: str, at_once: bool) -> None:
-        """Between blocks. `state`: what the campaign itself has set; facts are compared with those
-        in the same. A host that does not answer is left to the next run. Errors: StoreError.
+        """Compare facts with those in force, and those that may move with those seen when the
+        campaign had set the same, `state`. A host that does not answer is left to the next run.
+        Errors: StoreError.
         """
         if not at_once and time.monotonic() < self._due:
             return
@@ -48,15 +60,27 @@ class FactWatch:
             read[host] = read_facts(worker.ask, about, self._facts)[0]
 
         with suppress(NetbenchError, TimeoutError):
-            self._pool.each(ask)
+            there = self._campaign.roles.items() & self._pool.workers().keys()
+            self._pool.each(ask, [host for host, _ in there])
         self._due = time.monotonic() + PAUSE
         for host, facts in read.items():
-            since, before = self._seen.get((host, state), (0, facts))
-            pairs = ((name, before.get(name), now) for name, now in facts.items())
-            changes = [(name, was, now) for name, was, now in pairs if was and now and was != now]
-            if changes:
-                self._seen = {key: seen for key, seen in self._seen.items() if key[0] != host}
-                told = "; ".join(change(*each) for each in changes)
-                self._say(f"{host}: {told}: runs before, about and after that are told apart")
-                self._recorder.keep_changes(host, since, changes)
-            self._seen[host, state] = self._recorder.last, facts
+            self._compare(host, state, facts)
+
+    def _compare(self, host: str, state: str, facts: Facts) -> None:
+        last, known = self._recorder.last, self._recorder.hosts[host][-1].known
+        at, in_state = self._seen.get((host, state), (0, facts))
+        since = self._seen.get((host, ""), (0, {}))[0]
+        changes = []
+        for name, now in facts.items():
+            was = (in_state if name in self._moving else known).get(name)
+            if was and now and was != now and self._often[host, name] < OFTEN:
+                self._often[host, name] += 1
+                since = min(since, at) if name in self._moving else since
+                by_itself = self._often[host, name] == OFTEN
+                changes.append((name, was, "changes by itself" if by_itself else now))
+        if changes:
+            self._seen = {key: seen for key, seen in self._seen.items() if key[0] != host}
+            told = "; ".join(change(*each) for each in changes)
+            self._say(f"{host}: {told}: runs before, about and after that are told apart")
+            self._recorder.keep_changes(host, since, changes)
+        self._seen[host, state] = self._seen[host, ""] = last, facts

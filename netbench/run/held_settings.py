@@ -213,9 +213,7 @@ class HeldSettings:
     def _refuse_equal(
         self, unit: Unit, wanted: Sequence[HostLevels], found: Sequence[Held]
     ) -> None:
-        """Errors: SettingRefused where a level is compared with what hosts have as they are, and
-        all have it so.
-        """
+        """Errors: SettingRefused where a level is compared with what all hosts have as they are."""
         for key, level in unit.cell.settings.items():
             side, name = side_of(key)
             both = zip(wanted, found, strict=True)
@@ -278,9 +276,7 @@ class HeldSettings:
     # --- there and back ---
 
     def _take_over(self, hosts: Sequence[str]) -> None:
-        """Lock hosts of one kernel whose workers are new, and put back what earlier ones left.
-        Errors: as claim.
-        """
+        """Lock hosts whose workers are new; put back what earlier ones left. Errors: as claim."""
         workers, left = {host: self._pool.holder(host) for host in hosts}, list[Change]()
         there = {host: There(worker, worker.hello.boot_id) for host, worker in workers.items()}
         for host in workers:

@@ -152,7 +152,7 @@ class Ledger:
         account.failures = 0
         place = stratum(record)
         epoch = self._epochs.of(record.pair, record.run, record.boot)
-        if self._latest.get(place) != epoch:
+        if self._latest.get(place) != epoch and not self._epochs.is_mixed(record.pair, epoch):
             self._latest[place] = epoch
             self._reopen(place)
         shared = self._shared.get(record.pair, False)

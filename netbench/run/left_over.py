@@ -33,7 +33,7 @@ def left_over(
     for identity, state in campaign_state.unfinished():
         if isinstance(state, str):
             what = f"what the campaign {identity} has left changed is not known: {state}"
-            yield Finding("warning", "", what, "see that it is not measured: `restore` lists it")
+            yield Finding("warning", "", what, "see that it is not measured: `restore` says more")
             continue
         is_busy = is_locked(state.journal)
         if is_busy and not locked:

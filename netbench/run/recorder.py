@@ -11,6 +11,7 @@ from netbench.base.errors import EngineError, RequestError, RootRefused
 from netbench.base.json_lines import now
 from netbench.engine.binding import Code
 from netbench.engine.catalogue import Row
+from netbench.facts.comparison import CHANGING
 from netbench.facts.registry import FACTS
 from netbench.plan.plan import Plan, ProfileRun, Unit
 from netbench.result.files import HostEntry, Hosts
@@ -64,6 +65,7 @@ class Recorder:
                     last_run = max((record.run for record in self.store.records()), default=0)
                 entries.append(replace(entry, from_run=last_run + 1))
         self.store.facts(hosts)
+        self.hosts: Hosts = hosts
         self.ledger = new_ledger(self._plan, hosts, self._rows)
         replay(self.store, self.ledger)
         self.boot = max(known[-1].boot for known in hosts.values())
@@ -74,13 +76,14 @@ class Recorder:
         """Facts of a host that changed (name, was, now) between the run `since` and the last: the
         runs of that time have an entry, and those that follow. Errors: StoreError.
         """
-        entry, block = self.store.stored_facts()[host][-1], self.ledger.block
-        self._number = since
-        for mixed in (True, False):
-            new = {name: f"{was} to {now}" if mixed else now for name, was, now in changes}
-            self.keep_facts({host: replace(entry, facts={**entry.facts, **new})})
-        while self.ledger.block < block:
-            self.ledger.next_block()
+        with self._lock:
+            entry, block = self.hosts[host][-1], self.ledger.block
+            self._number = since
+            for mixed in (True, False):
+                new = {n: f"{CHANGING}{was} to {now}" if mixed else now for n, was, now in changes}
+                self.keep_facts({host: replace(entry, facts={**entry.facts, **new})})
+            while self.ledger.block < block:
+                self.ledger.next_block()
 
     @property
     def last(self) -> int:

@@ -326,9 +326,7 @@ class WorkerPool:
         return dict(self._boot_ids)
 
     def interrupt(self, reason: KeyboardInterrupt | None = None) -> None:
-        """Make whoever waits for a worker, or for a new one, raise this (left out: as by Ctrl-C) in
-        its own thread.
-        """
+        """Make whoever waits for a worker raise this (left out: as by Ctrl-C) in its thread."""
         self._interrupt = reason or KeyboardInterrupt()
         for worker in list(self._workers.values()):
             worker.interrupt(self._interrupt)

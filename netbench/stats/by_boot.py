@@ -33,9 +33,7 @@ ENOUGH = 4
 
 
 def in_boots(repeat: Repeat, swept: Iterable[str]) -> bool:
-    """Whether netbench boots the hosts: then each cell gets a fixed number of runs a boot, and
-    nothing stops early.
-    """
+    """Whether netbench boots the hosts: then cells get a fixed number of runs a boot."""
     return repeat.boots > 1 or KERNEL in swept
 
 

@@ -1,6 +1,4 @@
-"""Results that somebody made to harm who reads them: no verb gives anything of a file from outside,
-and each ends soon and says what is wrong. Rows: CRAFTED (ways to harm) and VERBS.
-"""
+"""Results made to harm: no verb gives anything from outside, or hangs. Rows: CRAFTED, VERBS."""
 
 from __future__ import annotations
 

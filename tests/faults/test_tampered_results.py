@@ -1,6 +1,4 @@
-"""A result folder that another account has changed, or that came from elsewhere: `resume` and
-`restore` act on this account's state alone. A way of tampering is a row of TAMPERINGS.
-"""
+"""Results that another account changed, or of elsewhere: a way is a row of TAMPERINGS."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Guests under KVM, as far as this machine goes: a real trial; where it fails, the rest is tested
-with QEMU's emulator in place of KVM, with all other arguments but vhost-net's.
-"""
+"""Guests under KVM: a real trial; where it fails, QEMU's emulator in place of KVM."""
 
 from __future__ import annotations
 

@@ -595,9 +595,10 @@ def test_what_others_change_while_a_campaign_runs_keeps_its_runs_apart(
 
     monkeypatch.setattr(Recorder, "next_number", number)
     text = "netbench: 1\nname: w\ntransfer: {duration: 20ms}\nrepeat: {min: 6, max: 6}\n"
+    text += "sweep: {sysctl.net.ipv4.tcp_limit_output_bytes: [1048576, 1148576]}\n"
     conclusion = conductor.start(campaign.parse(text, "w.yaml"), tmp_path)
     entries = read_facts_file(conclusion.path / "facts.json")["here"]
     known = [(entry.from_run, entry.facts["mtu"]) for entry in entries]
-    both = "65536 to 9000", "9000 to 65536"
+    both = "changing: 65536 to 9000", "changing: 9000 to 65536"
     assert known == [(1, "65536"), (4, both[0]), (5, "9000"), (7, both[1]), (8, "65536")]
     assert load(conclusion.path).runs["excluded"].ne("").sum() == 4

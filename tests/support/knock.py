@@ -1,6 +1,4 @@
-"""`knock.py HOW FIRST LAST` connects to whatever listens on ports from FIRST to LAST, until it is
-killed: `hold` says nothing, `close` leaves at once, `talk` says what nobody asked.
-"""
+"""`knock.py HOW FIRST LAST` connects to ports until it is killed, to hold, close or talk."""
 
 import socket
 import sys

@@ -104,11 +104,11 @@ def test_pairs_that_share_hosts_are_in_one_part_and_parts_are_of_like_size() -> 
 
 
 def test_a_part_holds_from_any_folder(tmp_path: Path) -> None:
-    part = part_of(fleet(more="ssh_config: my/config\n"), 2, 3)
+    part = part_of(fleet(more="ssh_config: ssh_config\n"), 2, 3)
     with contextlib.chdir(tmp_path):
         begun = api._pinned(part)
     assert (begun.part, begun.pairs, [*begun.hosts]) == (part.part, part.pairs, [*part.hosts])
-    assert {host.ssh_config for host in begun.hosts.values()} == {"/lab/my/config"}
+    assert {host.ssh_config for host in begun.hosts.values()} == {"/lab/ssh_config"}
 
 
 def test_a_transfer_holds_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,6 +1,4 @@
-"""The kinds of values in a campaign file: each is a parser, whose errors say what was expected, and
-its JSON Schema.
-"""
+"""Kinds of values in a campaign file: parsers that say what was expected, and JSON Schemas."""
 
 from __future__ import annotations
 
@@ -91,9 +89,7 @@ def keyword(words: Mapping[str, Any], other: Kind) -> Kind:
 
 
 def word_or(words: Mapping[str, Any], model: type[M], make: Callable[[M], Any], what: str) -> Kind:
-    """One of some words, which stand for values, or a mapping with the keys of a model, of which
-    `make` makes one.
-    """
+    """One of some words, or a mapping with the keys of a model, of which `make` makes one."""
 
     def parse(value: Plain) -> Any:
         if isinstance(value, dict) and value:

@@ -115,11 +115,11 @@ def why_not_ready(
             pool.host_worker(host).operate("interface", address)
         except EngineError as error:
             return str(error)
-        for earlier in reversed(stored.get(host, ())):
-            if (earlier.on, earlier.build) == (entry.on, entry.build):
-                if why := _differences(campaign, earlier, entry):
-                    return f"{host}: {why}"
-                break
+        of = entry.on, entry.build
+        alike = [each for each in stored.get(host, ()) if (each.on, each.build) == of]
+        begun = [each for each in alike if each.boot == alike[-1].boot][:1]  # as that boot began
+        if begun and (why := _differences(campaign, begun[0], entry)):
+            return f"{host}: {why}"
     return ""
 
 

@@ -295,7 +295,8 @@ def outlier(evidence: Evidence) -> Cautions:
 @caution(
     120,
     kinds=("facts",),
-    remedy="restore these facts and resume, which counts them again; else run the campaign anew",
+    remedy="run the campaign anew; one that was cut short counts them again once these facts are as"
+    " they were and it is resumed, but for runs in which one changed",
 )
 def not_pooled(evidence: Evidence) -> Cautions:
     """Facts that must match changed, so that ok runs made before are excluded."""

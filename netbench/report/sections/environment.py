@@ -1,6 +1,4 @@
-"""The hosts: what was read of them. Facts that agree are folded into few rows; those that differ
-have a row a value.
-"""
+"""The hosts: facts that agree in few rows, those that differ in a row a value."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ VALUE = prose("value")
 
 
 def environment(source: Source) -> Section | None:
-    """Tables of what all hosts have in common, what differs between hosts or changed, and what
-    could not be read.
-    """
+    """Tables of what hosts have in common, what differs or changed, and what could not be read."""
     states = [state for host in source.result.hosts for state in _states(source, host)]
     known = {label: _known(entry) for label, entry in states}
     values: dict[str, dict[str, list[str]]] = {}  # by fact and value, where it was read

@@ -1,6 +1,4 @@
-"""Where the cycles go: what changed against the baseline by layer and by function, and what costs
-most in each cell.
-"""
+"""Where the cycles go: what changed by layer and function, and what costs most in a cell."""
 
 from __future__ import annotations
 

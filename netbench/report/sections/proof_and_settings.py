@@ -1,6 +1,4 @@
-"""Proof of mechanism, from the counters that the engine's descriptors declare; and settings as they
-were read back.
-"""
+"""Proof of mechanism, from counters of the engine's; and settings as they were read back."""
 
 from __future__ import annotations
 

@@ -55,9 +55,7 @@ def _about(names: Sequence[str]) -> list[str]:
 
 
 def _by_side(source: Source, names: Sequence[str]) -> Iterator[Row]:
-    """One row a cell and side that has any of these metrics; where one kernel is both sides a row
-    of both together.
-    """
+    """A row a cell and side with any of these metrics; of one kernel a row of both."""
     for c in source.cells:
         together = source.result.shared.get(c.pair, False)
         for side, prefix in PREFIXES.items():

@@ -27,9 +27,7 @@ STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupporte
 
 
 def summary(source: Source) -> Section:
-    """The question and its answer: comparison sentences, or highest and lowest cells; then the
-    state of the campaign.
-    """
+    """The question and its answer: comparisons, or extremes; then the campaign's state."""
     result = source.result
     blocks: list[Block] = [Prose((line,)) for line in explained(label_of(result))]
     asked = tuple(filter(None, (result.about, source.offered)))
