@@ -4,7 +4,6 @@ then check what keys mean together.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -66,9 +65,10 @@ def parse(
         edit.apply_quick(tree, source)
     problems = [*problems, *edit.apply_sets(tree, sets, source)]
     faults = Problems(tree, source, problems)
-    rooted = "paths written out" if _rooted(tree, Path(source).absolute().parent) else ""
+    rooted = inventories and _rooted(tree, Path(source).absolute().parent)
     sets = [f"--set {word}" for word in sets]
-    notes = [write_out(faults, inventories), rooted, *sets, "--quick" if quick else ""]
+    notes = [write_out(faults, inventories), "paths written out" if rooted else "", *sets]
+    notes += ["--quick"] if quick else []
     if any(notes):
         text = _effective(tree, " ".join(filter(None, notes)))
     return build(tree, faults, catalogue or local(), text)
@@ -76,7 +76,7 @@ def parse(
 
 def _rooted(tree: Table, folder: Path) -> bool:
     """Whether files of this machine are written relative to the campaign file, whose folder this
-    is; in the tree they are absolute then.
+    is, or on the command line; in the tree they are absolute then.
     """
     lab = plain(tree.entries.get("lab", Word("")))
     keys = (*FILES, "image", "initrd") if "qemu" in str(lab) else FILES
@@ -87,11 +87,11 @@ def _rooted(tree: Table, folder: Path) -> bool:
         word
         for key, word in words
         if isinstance(word, Word)
-        and not (word.origin or (word.text or "/").startswith(("/", "~")))
+        and not (word.text or "/").startswith(("/", "~"))
         and not (key in ("config", "fragment") and NO_FILE.fullmatch(word.text or ""))
     ]
     for word in relative:
-        word.text = os.path.normpath(folder / (word.text or ""))
+        word.text = str((Path.cwd() if word.origin else folder) / (word.text or ""))
     return bool(relative)
 
 

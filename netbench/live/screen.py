@@ -68,9 +68,7 @@ def render(
 
 
 def _shared(parts: Sequence[_Part], room: int) -> list[int]:
-    """How many rows each part gets in so many lines: in turns, so that each has something to say
-    before any says all.
-    """
+    """How many rows each part gets in so many lines: in turns, so that each says something."""
     rows = [0] * len(parts)
     before = -1
     while before != room:

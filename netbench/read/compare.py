@@ -251,9 +251,7 @@ def with_which(metric: str, runs: pd.DataFrame) -> str:
 def by_cell(
     runs: pd.DataFrame, keys: list[str], metric: str
 ) -> Iterator[tuple[tuple[str, ...], Series]]:
-    """The runs that have the metric, by the words of `keys` in their levels' order; "" for a factor
-    that a cell lacks.
-    """
+    """The runs with the metric, by words of `keys` in their levels' order; or ""."""
     used = runs[runs[metric].notna()]
     columns = [pd.Categorical(used[key]) for key in keys]
     codes = np.stack([column.codes for column in columns])

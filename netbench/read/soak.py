@@ -76,9 +76,7 @@ class Soaked:
 
     @property
     def interrupted(self) -> Number:
-        """What interrupts took, of the time in which no other process ran, nor the hypervisor; 0
-        where there was none.
-        """
+        """What interrupts took of the time in which nothing else ran; 0 where there was none."""
         left, taken = self.on_cpu - self.stalled, self.taken - self.switched - self.stalled
         return either(np.maximum(0, taken) / where(left > 0, left), where(left <= 0, 0.0 * taken))
 

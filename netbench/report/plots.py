@@ -351,9 +351,7 @@ class Plots:
         self._source, self._samples = source, samples
 
     def means(self, metric: str = "throughput", ax: Axes | None = None) -> Axes:
-        """One row a cell: every run, the mean and its interval. Errors: ReportError for a metric
-        that is not there.
-        """
+        """A row a cell: every run, the mean, its interval. Errors: ReportError for a metric."""
         return self._titled(means(self._source, self._known(metric), _on(ax)))
 
     def order(self, metric: str = "throughput", ax: Axes | None = None) -> Axes:

@@ -119,13 +119,15 @@ def begin(files: Mapping[str, bytes], result: Path) -> CampaignState:
 
 
 def find(result: Path) -> CampaignState | None:
-    """The state of a result's campaign; None where this account has none."""
+    """The state of a result's campaign; None where this account has none, or another the result."""
     try:
         identity = read_inside(result / ID, most=64)
         folder = state_folder() / "campaigns" / identity.decode().strip()
     except (OSError, RuntimeError, ValueError):
         return None
-    return CampaignState(folder) if _ID.fullmatch(identity) and _is_whole(folder) else None
+    state = CampaignState(folder) if _ID.fullmatch(identity) and _is_whole(folder) else None
+    foreign = state and result.lstat().st_uid != os.geteuid() and state.result.exists()
+    return None if state and foreign and not state.result.samefile(result) else state
 
 
 def named(identity: str) -> CampaignState | None:

@@ -21,6 +21,7 @@ from netbench.run.worker_pool import WorkerPool
 PAUSE = 1.0  # seconds, at least, between two looks
 OFTEN = 4  # how many changes of a fact make one that changes by itself
 Facts = dict[str, str | None]
+Changed = tuple[str, str, str]
 
 
 class FactWatch:
@@ -63,11 +64,20 @@ class FactWatch:
             there = self._campaign.roles.items() & self._pool.workers().keys()
             self._pool.each(ask, [host for host, _ in there])
         self._due = time.monotonic() + PAUSE
+        found = {host: self._changed(host, state, facts) for host, facts in read.items()}
+        if changed := {host: changes for host, (_, changes) in found.items() if changes}:
+            for host, changes in changed.items():
+                told = "; ".join(change(*each) for each in changes)
+                self._say(f"{host}: {told}: runs before, about and after that are told apart")
+            self._recorder.keep_changes(min(found[host][0] for host in changed), changed)
         for host, facts in read.items():
-            self._compare(host, state, facts)
+            if host in changed:
+                self._seen = {key: seen for key, seen in self._seen.items() if key[0] != host}
+            self._seen[host, state] = self._seen[host, ""] = self._recorder.last, facts
 
-    def _compare(self, host: str, state: str, facts: Facts) -> None:
-        last, known = self._recorder.last, self._recorder.hosts[host][-1].known
+    def _changed(self, host: str, state: str, facts: Facts) -> tuple[int, list[Changed]]:
+        """After which run a host may have changed, and what it has: (fact, was, now)."""
+        known = self._recorder.hosts[host][-1].known
         at, in_state = self._seen.get((host, state), (0, facts))
         since = self._seen.get((host, ""), (0, {}))[0]
         changes = []
@@ -78,9 +88,4 @@ class FactWatch:
                 since = min(since, at) if name in self._moving else since
                 by_itself = self._often[host, name] == OFTEN
                 changes.append((name, was, "changes by itself" if by_itself else now))
-        if changes:
-            self._seen = {key: seen for key, seen in self._seen.items() if key[0] != host}
-            told = "; ".join(change(*each) for each in changes)
-            self._say(f"{host}: {told}: runs before, about and after that are told apart")
-            self._recorder.keep_changes(host, since, changes)
-        self._seen[host, state] = self._seen[host, ""] = last, facts
+        return since, changes

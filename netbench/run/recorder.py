@@ -72,16 +72,20 @@ class Recorder:
         self._number = max(self.ledger.runs, self._number or 0)
         return hosts
 
-    def keep_changes(self, host: str, since: int, changes: Iterable[tuple[str, str, str]]) -> None:
-        """Facts of a host that changed (name, was, now) between the run `since` and the last: the
+    def keep_changes(
+        self, since: int, changes: Mapping[str, Iterable[tuple[str, str, str]]]
+    ) -> None:
+        """Facts of hosts that changed (name, was, now) between the run `since` and the last: the
         runs of that time have an entry, and those that follow. Errors: StoreError.
         """
         with self._lock:
-            entry, block = self.hosts[host][-1], self.ledger.block
+            last, block = {host: self.hosts[host][-1] for host in changes}, self.ledger.block
             self._number = since
-            for mixed in (True, False):
-                new = {n: f"{CHANGING}{was} to {now}" if mixed else now for n, was, now in changes}
-                self.keep_facts({host: replace(entry, facts={**entry.facts, **new})})
+            for before in (CHANGING + "{} to ", ""):
+                new = {h: {n: f"{before.format(a)}{b}" for n, a, b in changes[h]} for h in last}
+                self.keep_facts(
+                    {h: replace(e, facts={**e.facts, **new[h]}) for h, e in last.items()}
+                )
             while self.ledger.block < block:
                 self.ledger.next_block()
 

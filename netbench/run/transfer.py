@@ -1,6 +1,4 @@
-"""A transfer by the engine: the jobs of both workers, which messages each gets in which order, and
-what they measured.
-"""
+"""A transfer by the engine: the jobs of both workers, their messages, what they measured."""
 
 from __future__ import annotations
 

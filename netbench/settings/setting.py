@@ -144,9 +144,7 @@ class Setting(ABC):
         """
 
     def reading(self, what: str, level: str, place: SettingContext) -> str:
-        """What the host has, in the words of this level. Errors: EngineError; ValueError when it
-        has no such thing.
-        """
+        """What the host has, in this level's words. Errors: EngineError; ValueError for none."""
         return self.read(what, place)
 
     def level_for(self, level: str, side: str) -> str:
