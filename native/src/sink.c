@@ -48,19 +48,18 @@ static int may_write(const struct nb_job *job, uint32_t stream, const char *path
 {
 	uint64_t device, inode;
 
+	if (S_ISLNK(status->st_mode) || S_ISDIR(status->st_mode))
+		return nb_fail(error, NB_ERR_REQUEST, "open sink", "name a file", "%s is a %s",
+			       path, S_ISLNK(status->st_mode) ? "symbolic link" : "directory");
 	if (S_ISCHR(status->st_mode))
 		return 0;
-	if (!S_ISREG(status->st_mode) && !S_ISBLK(status->st_mode))
-		return nb_fail(error, NB_ERR_REQUEST, "open sink", "name a file", "%s is a %s",
-			       path,
-			       S_ISLNK(status->st_mode) ? "symbolic link" : "directory or pipe");
 	if (find_earlier(job, stream, &device, &inode))
 		return (!device || device == status->st_dev) && inode == status->st_ino
 			       ? 0
 			       : nb_fail(error, NB_ERR_REQUEST, "open sink",
 					 "look who replaced it, then choose another path",
 					 "%s is another file than the one of earlier runs", path);
-	if (S_ISREG(status->st_mode) && status->st_uid && status->st_uid != geteuid())
+	if (!S_ISBLK(status->st_mode) && status->st_uid && status->st_uid != geteuid())
 		return nb_fail(error, NB_ERR_REQUEST, "open sink", "choose another path",
 			       "%s is a file of another account", path);
 	if (job->overwrite)

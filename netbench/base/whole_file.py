@@ -71,9 +71,10 @@ def write_new(text: str, file: Path, verb: str) -> None:
         with suppress(OSError):
             if read_inside(file, 0) == text.encode() and file.stat().st_uid == os.geteuid():
                 return
-        raise RequestError(
-            f"{verb}: {file} is there already; `run {file}` runs it, --output names another"
-        ) from error
+        own = os.lstat(file).st_uid in (0, os.geteuid())
+        what = f"`run {file}` runs it" if own else "it is another account's"
+        why = f"{verb}: {file} is there already; {what}, --output names another"
+        raise RequestError(why) from error
     except OSError as error:
         raise PlaceError(
             f"cannot write {file}: {error.strerror}; choose another place with --output"

@@ -130,16 +130,18 @@ FAULTS: list[tuple[str, str, str, str, str]] = [
 
 
 @pytest.mark.parametrize("ready", ["", ", ready: up"])
-def test_a_port_that_another_program_has_is_no_server_s(tmp_path: Path, ready: str) -> None:
-    """Though it does not listen yet, and the server is content with another address."""
+def test_a_port_that_another_program_has_is_no_server_s(
+    tmp_path: Path, ready: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ipv6 = LISTENS.replace("('', int(sys.argv[1]))", "('::1', int(sys.argv[1])), family=10")
     with socket.socket() as squatter:
-        squatter.bind(("127.0.0.1", 15202))
+        squatter.bind(("127.0.0.1", 17402))  # no earlier test had it
+        monkeypatch.setattr(external_tool, "FIRST_PORT", 17401)
         record = mine(
             tmp_path, ipv6.replace("; time", "; print('up', flush=True); time"), more=ready
         )
     assert record["status"] == "failed"
-    assert "every port from 15202 to 15202 is taken" in record["reason"]
+    assert "every port from 17402 to 17402 is taken" in record["reason"]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault[0])

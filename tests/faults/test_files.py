@@ -209,7 +209,7 @@ def test_what_replaced_a_sink_between_runs_is_not_written(
             lambda sink, _: sink.mkdir(),
             ", overwrite: true",
             True,
-            "is a directory or pipe; name a file",
+            "is a directory; name a file",
         ),
         (
             lambda sink, _: os.mknod(sink, 0o600 | 0o060000, os.makedev(1, 0)),
@@ -373,12 +373,12 @@ def test_a_result_on_a_read_only_disk_is_reported_but_not_resumed(tmp_path: Path
 
 @pytest.mark.root
 def test_a_file_of_another_account_is_no_sink_nor_is_a_pipe(tmp_path: Path) -> None:
-    (sink := tmp_path / "out").touch()
-    os.chown(sink, 1234, 1234)
+    (tmp_path / "out").touch()
     os.mkfifo(tmp_path / "fifo")
-    for path, what in (sink, "file of another account"), (tmp_path / "fifo", "directory or pipe"):
+    for path in tmp_path / "out", tmp_path / "fifo":
+        os.chown(path, 1234, 1234)
         text = f"transfer: {{sink: {{file: {path}, overwrite: true}}, bytes: 1M, warmup: 0s}}\n"
-        with pytest.raises(RequestError, match=f"{path} is a {what}"):
+        with pytest.raises(RequestError, match=f"{path} is a file of another account"):
             run(text, tmp_path / "r")
 
 

@@ -584,7 +584,6 @@ def test_this_machine_is_what_systemd_says() -> None:
 def test_what_others_change_while_a_campaign_runs_keeps_its_runs_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run in which it changed too; what is as it was counts again."""
     monkeypatch.setattr(fact_watch, "PAUSE", 0.0)
     honest, mtu = Recorder.next_number, {4: "9000", 7: "65536"}
 

@@ -152,7 +152,7 @@ static int enter_tmp(void)
 
 int nb_lock_folder(void)
 {
-	int fd = geteuid() ? -1 : enter_all("/run", BELOW, 0755);
+	int fd = geteuid() ? (errno = 0, -1) : enter_all("/run", BELOW, 0755);
 
 	return fd < 0 && errno != ENOSPC && errno != EDQUOT ? enter_tmp() : fd;
 }
