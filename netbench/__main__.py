@@ -113,10 +113,8 @@ def _os_error(error: OSError) -> int:
     """A path that was given and cannot be used; others have no business here."""
     what, remedy = error.strerror, "make room there, or set TMPDIR to a folder that has some"
     if error.filename is not None:
-        what, remedy = (
-            f"{os.fsdecode(error.filename)}: {what}",
-            "check the path and its permissions",
-        )
+        what = f"{os.fsdecode(error.filename)}: {what}"
+        remedy = "check the path and its permissions"
     elif not isinstance(error, FileNotFoundError):  # of tempfile
         return _defect(error)
     _complain(f"{what}; {remedy}")

@@ -234,7 +234,7 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if config := campaign.get("ssh_config"):
         yield str(config), "ssh_config"
     paths = filter(os.path.isabs, _every_word(campaign.get("kernels")))
-    yield from ((path, os.path.basename(path)) for path in paths)
+    yield from ((path, os.path.basename(path.rstrip("/")) or "root") for path in paths)
     used = set(_every_word({k: v for k, v in campaign.items() if k not in (*_NAMED, "pairs")}))
     for key, word in _NAMED.items():
         named = campaign.get(key)
