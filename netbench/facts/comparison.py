@@ -19,10 +19,14 @@ def must_match(handled: Iterable[str] = ()) -> list[str]:
     names = {name.removeprefix("sender.").removeprefix("receiver.") for name in handled}
     if "kernel" in names:
         names |= {"kernel_build", "command_line"}
+    paths = {name.replace(".", "/") for name in names}
+    files = {p.replace("sysctl/", "/proc/sys/", 1).replace("sysfs/", "/sys/", 1) for p in paths}
     return [
         fact.name
         for fact in FACTS
-        if fact.must_match and fact.setting not in names and fact.name not in names
+        if fact.must_match
+        and names.isdisjoint((fact.setting, fact.name))
+        and not any(source.op == "file" and files & {*source.target} for source in fact.sources)
     ]
 
 

@@ -119,15 +119,20 @@ def begin(files: Mapping[str, bytes], result: Path) -> CampaignState:
 
 
 def find(result: Path) -> CampaignState | None:
-    """The state of a result's campaign; None where this account has none, or another the result."""
+    """The state of a result's campaign, None where this account has none. What a folder of another
+    account says is not believed: there it is the one that has left something changed at its place.
+    """
     try:
-        identity = read_inside(result / ID, most=64)
+        foreign = result.lstat().st_uid != os.geteuid()
+        identity = b"" if foreign else read_inside(result / ID, most=64)
         folder = state_folder() / "campaigns" / identity.decode().strip()
     except (OSError, RuntimeError, ValueError):
         return None
-    state = CampaignState(folder) if _ID.fullmatch(identity) and _is_whole(folder) else None
-    foreign = state and result.lstat().st_uid != os.geteuid() and state.result.exists()
-    return None if state and foreign and not state.result.samefile(result) else state
+    if not foreign:
+        return CampaignState(folder) if _ID.fullmatch(identity) and _is_whole(folder) else None
+    left = [each for _, each in unfinished() if isinstance(each, CampaignState)]
+    begun = [each for each in left if (each.path / RESULT).exists()]
+    return next((each for each in begun if each.result == Path(os.path.abspath(result))), None)
 
 
 def named(identity: str) -> CampaignState | None:

@@ -36,11 +36,13 @@ class FactWatch:
         self._facts = [f for f in FACTS if f.name in names and f.sources and f not in programs]
         keys = {*campaign.settings, *(key for cell in campaign.cells for key in cell.settings)}
         others = {key.rpartition(".")[2] for key in keys if "sysctl." not in key}
+        files = any("sysfs." in key for key in keys)
         self._moving = {  # what settings of the campaign's own may take along
             fact.name
             for fact in self._facts
             if others & campaign.commands.keys()
             or (others and not fact.setting and fact.sources[0].op != "file")
+            or (files and fact.sources[0].target[0].startswith("/sys/"))
         }
         self._seen: dict[tuple[str, str], tuple[int, Facts]] = {}  # after which run, and what
         self._often = Counter[tuple[str, str]]()

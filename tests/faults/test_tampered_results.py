@@ -267,7 +267,7 @@ def test_a_result_that_was_moved_is_one_still(dead: Dead) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("how", ["--all", "gone", "link", "R"])
+@pytest.mark.parametrize("how", ["--all", "exchanged", "gone", "link", "R"])
 def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
     dead: Dead, how: str
 ) -> None:
@@ -278,10 +278,10 @@ def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
     assert f"echo undone >> {dead.place / 'mended'}; : ...\n" in listed.stdout, "which is brief"
     if how == "gone":
         shutil.rmtree(dead.folder)
-    if how == "link":  # of another account, to root's own
+    if how in ("exchanged", "link"):  # of another account, to root's own
         os.symlink(dead.folder.rename(dead.place / "own"), dead.folder)
         os.lchown(dead.folder, 1234, 1234)
-    words = {"--all": "--all", "R": str(dead.folder)}
+    words = {"--all": "--all", "R": str(dead.folder), "exchanged": str(dead.folder)}
     done = call("restore", words.get(how, identity))
     assert (done.returncode, done.stderr, dead.happened("mended")) == (0, "", True)
     assert how != "link" or dead.journal.read_bytes().count(b'"restored"') == 1

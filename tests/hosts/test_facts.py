@@ -321,8 +321,10 @@ def test_differences_are_of_what_must_match_and_is_known() -> None:
     b = {"kernel": "6.2", "load": "9.9", "memory": "2 kB", "turbo": "on", **same}
     assert comparison.differences(a, b) == [("kernel", "6.1", "6.2")]
     assert comparison.differences(a, b, ("kernel",)) == [], "it is swept"
-    swept = comparison.must_match(("sender.mtu", "sysctl.net.ipv4.tcp_sack", "kernel"))
-    assert not {"mtu", "tcp_sack", "kernel", "command_line"} & set(swept)
+    own = ("sender.mtu", "sysctl.net.ipv4.tcp_sack", "kernel")
+    files = "sysfs.devices/system/cpu/online", "sysctl.kernel.sched_autogroup_enabled"
+    swept = comparison.must_match((*own, *files))
+    assert {"mtu", "tcp_sack", "kernel", "command_line", "cpus_online", "autogroups"}.isdisjoint(swept)
     assert "tcp_rmem" in swept
 
 
