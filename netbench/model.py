@@ -217,9 +217,7 @@ class Transfer(NamedTuple):
 
     @property
     def requests(self) -> int | None:
-        """How many bound a run of requests, where they do: of connections that stay the engine
-        counts their bytes.
-        """
+        """How many bound a run of requests, where they do; of connections that stay bytes do."""
         if self.bytes is None or not self.asks:
             return None
         size = int(self.options.get("request", 1)) if self.send == "request" else 1

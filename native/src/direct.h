@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The system calls of the loop, made by the processor's own instruction. libc's functions are
+/* The system calls of the loop, made by the processor's own instruction. libc's functions are
  * cancellation points (pthreads(7)): in a process with threads each call is wrapped in two locked
  * instructions, for a cancellation that never comes here; and its syscall(2) moves each argument by
- * one register. Results and errno are the same.
- */
+ * one register. Results and errno are the same. */
 #ifndef NB_DIRECT_H
 #define NB_DIRECT_H
 

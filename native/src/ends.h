@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The ends of a stream: where its bytes come from and go to, past the page cache or through it.
+/* The ends of a stream: where its bytes come from and go to, past the page cache or through it.
  *
  * A source is ranges of descriptors, read round and round. No two streams of a run send the same
  * range of a file: with as many files as streams or more, each stream has files of its own,
- * otherwise those that share a file have a part of it each.
- */
+ * otherwise those that share a file have a part of it each. */
 #ifndef NB_ENDS_H
 #define NB_ENDS_H
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A meter: counters read at the edges of the measured window. One file under meters/, one row of
+/* A meter: counters read at the edges of the measured window. One file under meters/, one row of
  * meters/table.c.
  *
  * read() fills one number per counter and item (stream, CPU), counters in their declared order;
- * NB_MISSING for what could not be read. It allocates nothing. Arithmetic is the controller's.
- */
+ * NB_MISSING for what could not be read. It allocates nothing. Arithmetic is the controller's. */
 #ifndef NB_METER_H
 #define NB_METER_H
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A transfer method: a const table of functions over one shared loop.
+/* A transfer method: a const table of functions over one shared loop.
  *
  * A method lives in one file under methods/ and one row of methods/table.c. It declares its options
- * and its proofs; nothing outside methods/ asks which method it is.
- */
+ * and its proofs; nothing outside methods/ asks which method it is. */
 #ifndef NB_METHOD_H
 #define NB_METHOD_H
 
@@ -32,13 +30,11 @@ struct nb_method {
 	/* In the thread that steps, before the first step. 0, or negative with flow->error filled.
 	 * Optional. */
 	int (*begin)(struct nb_flow *flow);
-	/*
-	 * Move one chunk, at most `most` bytes. Returns what was moved, 0 at the end of the stream
+	/* Move one chunk, at most `most` bytes. Returns what was moved, 0 at the end of the stream
 	 * (receive), <0 after filling flow->error. Allocates nothing, reads no clock. In a thread
 	 * group: NB_NOTHING if nothing could be moved now; it may set flow->wake, and leave the
 	 * rest of a chunk to `resume`. NULL: the method is only looked for, and its probe says why
-	 * it cannot run.
-	 */
+	 * it cannot run. */
 	ssize_t (*step)(struct nb_flow *flow, size_t most);
 	/* Send what a step has left of its chunk: flow->rest was `from`. As a step. Optional. */
 	ssize_t (*resume)(struct nb_flow *flow, const unsigned char *from, size_t length);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The state machine of a run. This file alone changes run->phase.
+/* The state machine of a run. This file alone changes run->phase.
  *
  *   PREPARED -GO-> WARMING -time-> MEASURING -time, bytes, MARK-> CLOSED -STOP-> DRAINING -> DONE
  *
@@ -8,8 +7,7 @@
  * once its streams have stopped, the receiver waits from GO on; MARK takes both to WARMUP_DRAIN.
  * With fsync in the window, a receiver that is bounded by time goes from MEASURING to SYNCING: its
  * streams stop, force what they have to the disk, and go on once the window is closed.
- * A tool with marks waits for MARK too. A tool without a duration is measured from its start on.
- */
+ * A tool with marks waits for MARK too. A tool without a duration is measured from its start on. */
 #include "run.h"
 
 #include "clock.h"

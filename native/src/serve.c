@@ -273,6 +273,8 @@ int nb_serve(int in, int out, enum nb_duty duty, const char *user)
 
 	nb_client_begin(&worker.client, in);
 	worker.client.permit = duty == NB_HELPER ? nb_permit_helper : nb_permit_mover;
+	if (duty == NB_HELPER && chdir("/")) /* a program's words are not of any folder */
+		return NB_ERR_SYSTEM;
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and with it its run alone */
 	take_signals(&leaving);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The first soaker leads a session: so it has an autogroup of its own, and makes that the lightest
+/* The first soaker leads a session: so it has an autogroup of its own, and makes that the lightest
  * there is (sched(7), "The autogroup feature": nice values and SCHED_IDLE hold only within a
  * group). It makes the others, which are the worker's children too (CLONE_PARENT). The kernel kills
  * all of them with the worker (PR_SET_PDEATHSIG).
  *
  * After fork(2) only async-signal-safe functions are called, since the worker has threads
- * (signal-safety(7)); memory is mapped before.
- */
+ * (signal-safety(7)); memory is mapped before. */
 #include "soaker.h"
 
 #include <errno.h>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The soaker: on each CPU that may be used a process of the lowest priority that does nothing but
+/* The soaker: on each CPU that may be used a process of the lowest priority that does nothing but
  * time its own short pieces of work (quanta). What it does not get, something else has taken.
  *
  * The idea is cyclesoak's (Andrew Morton, 2001), which counted its work and compared the count with
  * a calibration. Here each quantum is timed: one that takes much longer than the usual one was
- * interrupted, however fast the CPU is at that moment.
- */
+ * interrupted, however fast the CPU is at that moment. */
 #ifndef NB_SOAKER_H
 #define NB_SOAKER_H
 

@@ -14,7 +14,7 @@ from netbench.campaign.build import build
 from netbench.campaign.hosts import write_out
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.file import file_model
-from netbench.campaign.tree import Node, Table, Word, dump, plain, tables
+from netbench.campaign.tree import Node, Table, Word, dump, tables
 from netbench.campaign.yaml_tree import BYTES_MAX, decode, parse_tree, parse_value
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.own_engine import local
@@ -22,7 +22,7 @@ from netbench.model import Campaign
 
 _TRANSFER = "netbench: 1\nname: transfer\ntransfer: {}\nverify: false\n"
 _CHANGED = "# effective campaign of:"
-FILES = ("deb", "tree", "git", "config", "fragment")  # keys of kernels
+FILES = ("deb", "tree", "git", "config", "fragment", "image", "initrd")  # keys of kernels
 NO_FILE = re.compile(r"\w+config|lab")  # but a target of make, or the fragment of netbench's own
 _LOCAL_WORDS = {"source": ("memory", "zero"), "sink": ("discard",)}
 
@@ -60,28 +60,34 @@ def parse(
     is read: of a result, which may be anybody's. Errors: CampaignError with every problem of the
     text.
     """
-    tree, problems = parse_tree(text, source)
+    problems, notes = written_out(text, source, sets, quick, inventories)
+    if any(notes):
+        text = _effective(problems.tree, " ".join(filter(None, notes)))
+    return build(problems.tree, problems, catalogue or local(), text)
+
+
+def written_out(
+    text: str, source: str, sets: Sequence[str] = (), quick: bool = False, inventories: bool = True
+) -> tuple[Problems, list[str]]:
+    """The tree of a campaign file, in which paths are absolute and hosts by their names, with what
+    is wrong noted; and what was written out.
+    """
+    tree, noted = parse_tree(text, source)
     if quick:
         edit.apply_quick(tree, source)
-    problems = [*problems, *edit.apply_sets(tree, sets, source)]
-    faults = Problems(tree, source, problems)
+    problems = Problems(tree, source, [*noted, *edit.apply_sets(tree, sets, source)])
     rooted = inventories and _rooted(tree, Path(source).absolute().parent)
     sets = [f"--set {word}" for word in sets]
-    notes = [write_out(faults, inventories), "paths written out" if rooted else "", *sets]
-    notes += ["--quick"] if quick else []
-    if any(notes):
-        text = _effective(tree, " ".join(filter(None, notes)))
-    return build(tree, faults, catalogue or local(), text)
+    notes = [write_out(problems, inventories), "paths written out" if rooted else "", *sets]
+    return problems, [*notes, "--quick"] if quick else notes
 
 
 def _rooted(tree: Table, folder: Path) -> bool:
     """Whether files of this machine are written relative to the campaign file, whose folder this
     is, or on the command line; in the tree they are absolute then.
     """
-    lab = plain(tree.entries.get("lab", Word("")))
-    keys = (*FILES, "image", "initrd") if "qemu" in str(lab) else FILES
     kernels = list(tables(tree.entries.get("kernels")))
-    nodes = [("ssh_config", tree), *((key, each) for key in keys for each in kernels)]
+    nodes = [("ssh_config", tree), *((key, each) for key in FILES for each in kernels)]
     words = [(key, table.entries.get(key)) for key, table in nodes]
     relative = [
         word

@@ -55,9 +55,7 @@ class Problems:
             self._touched.add(key)
 
     def add_all(self, error: ValidationError, loc: Loc = (), below: int = 0) -> None:
-        """Note everything that a model found in what is at `loc`; `below` leading keys of the model
-        are not in the tree.
-        """
+        """Note what a model found at `loc`; `below` leading keys of it are not in the tree."""
         for detail in error.errors(include_url=False):
             context = detail.get("ctx", {})
             inner = tuple(part for part in detail["loc"] if part != "[key]")

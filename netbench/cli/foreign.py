@@ -68,9 +68,7 @@ def answer(typed: Sequence[str]) -> str:
 
 
 def _words(typed: Sequence[str]) -> Iterator[_Word]:
-    """Flags, each with its value and its table, and words of none. The word behind a flag that no
-    table has is told with it.
-    """
+    """Flags, each with its value and its table, and words of none, with the words behind them."""
     rest, short = list(typed), "netperf" if NETPERF.search(" ".join(typed)) else "iperf3"
     while rest:
         word = rest.pop(0)

@@ -293,9 +293,7 @@ class Worker:
         return frames.encode_values(values)
 
     def _texts(self, seconds: float = 0.0) -> list[str]:
-        """The texts that answer an operation. A worker that gives none in `seconds`, or in
-        ANSWER_SECONDS, is abandoned.
-        """
+        """Texts that answer an operation; a worker that gives none in `seconds` is abandoned."""
         seconds = seconds or ANSWER_SECONDS
         try:
             payload = self._await(Frame.OP_DONE, seconds)

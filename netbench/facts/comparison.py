@@ -10,8 +10,18 @@ from netbench.facts.registry import BY_NAME, FACTS
 _LONG = 60  # characters
 
 
+SIDES = "sender", "receiver"
+BY_ITSELF = "changes by itself"
+"""What a fact is that has changed often: it keeps no runs apart any more."""
 CHANGING = "changing: "
 """How a fact begins that changed within the runs it is of: these are pooled with none."""
+
+
+def handled_on(host: str, pairs: Iterable[str], handled: Iterable[str]) -> list[str]:
+    """What a campaign with these pairs sets itself on a host: of either side alone, the host's."""
+    ends = {end for pair in pairs for end in zip(pair.split(">"), SIDES, strict=True)}
+    sides = [f"{side}." for side in SIDES if (host, side) not in ends]
+    return [name for name in handled if not name.startswith(tuple(sides))]
 
 
 def must_match(handled: Iterable[str] = ()) -> list[str]:
@@ -19,6 +29,8 @@ def must_match(handled: Iterable[str] = ()) -> list[str]:
     names = {name.removeprefix("sender.").removeprefix("receiver.") for name in handled}
     if "kernel" in names:
         names |= {"kernel_build", "command_line"}
+    if "busy_poll" in names:
+        names.add("busy_read")
     paths = {name.replace(".", "/") for name in names}
     files = {p.replace("sysctl/", "/proc/sys/", 1).replace("sysfs/", "/sys/", 1) for p in paths}
     return [

@@ -39,7 +39,6 @@ class LocalProcess:
             start_new_session=True,
             bufsize=0,
             env=environment,
-            cwd="/" if argv[-1] == HELPER else None,  # a command's words are not of any folder
         )
         if self._child.stdin is None or self._child.stdout is None or self._child.stderr is None:
             raise OSError("a child process without pipes")  # Popen made them: for the type checker

@@ -18,9 +18,9 @@ import yaml
 from netbench import campaign
 from netbench.base.errors import CampaignError, RequestError
 from netbench.base.units import format_duration, parse_time
-from netbench.campaign.load import NO_FILE
+from netbench.campaign.load import NO_FILE, written_out
 from netbench.campaign.tree import plain
-from netbench.campaign.yaml_tree import BYTES_MAX, decode, parse_tree
+from netbench.campaign.yaml_tree import BYTES_MAX, decode
 from netbench.plan.plan import BOOT_SECONDS, Plan
 from netbench.stats.power import smallest_difference
 
@@ -32,7 +32,7 @@ BOOTS = (4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 BLOCKS = (8, 6, 4, 3, 2)  # within a boot: what is dropped first, for more boots
 WINDOWS = (1, 2, 4)  # a run's duration through these, where all cells but one are dropped
 SHOWN = 0.25  # a time that can show no change of this size is refused
-OF_HOSTS = ("hosts", "pairs", "settings")  # keys that a file with hosts may have
+OF_HOSTS = "hosts ssh_config groups pairs links overlap settings command".split()  # keys
 SECONDS_LEFT = 0.9  # of the time: the rest is for what takes longer than planned
 
 
@@ -189,7 +189,7 @@ def _suite(name: str) -> dict[str, Any]:
     else:
         text = _read(name, f"--suite: expected {', '.join(SUITES)}, or a campaign file")
     keys = _mapping(text, name)
-    own = ("netbench", "name", "kernels", "compare", "limit", "hosts", "lab", "pairs")
+    own = ("netbench", "name", "kernels", "compare", "limit", "lab", *OF_HOSTS[:-2])
     return {key: value for key, value in keys.items() if key not in own}
 
 
@@ -213,10 +213,10 @@ def _read(path: str, otherwise: str) -> str:
 
 def _mapping(text: str, path: str) -> dict[str, Any]:
     """The keys of a campaign file, or of a part of one."""
-    tree, problems = parse_tree(text, path)
-    if problems:
-        raise CampaignError(path, problems)
-    keys: dict[str, Any] = {name: plain(node) for name, node in tree.entries.items()}
+    problems, _ = written_out(text, path)
+    if problems.noted:
+        raise CampaignError(path, problems.noted)
+    keys: dict[str, Any] = {name: plain(node) for name, node in problems.tree.entries.items()}
     for name in ("sweep", "repeat"):
         if not isinstance(keys.get(name) or {}, dict):
             raise RequestError(f"judge: {path}: expected a mapping as {name}:")

@@ -65,4 +65,4 @@ def _has(header: str) -> bool:
     if compiler is None:
         return False
     argv = (compiler, "-E", "-include", header, "-x", "c", os.devnull)
-    return not subprocess.run(argv, capture_output=True, check=False, timeout=60).returncode
+    return not subprocess.run(argv, capture_output=True, check=False, cwd="/").returncode

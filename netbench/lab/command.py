@@ -57,7 +57,7 @@ class Tools(NamedTuple):
         text: str = "",
         *,
         seconds: float = _DEADLINE,
-        cwd: Path | None = None,
+        cwd: Path = Path("/"),  # QEMU looks for its firmware there first
     ) -> subprocess.CompletedProcess[str]:
         """Run a program, its name replaced by its path, with `text` as its input. Errors: TimedOut
         when it hangs; LabError.

@@ -83,9 +83,7 @@ class Findings:
 
 
 class CellView(NamedTuple):
-    """One cell on one pair: `runs` ok runs that count, `failed` ones, and its intervals by metric,
-    as the closing rule sees them.
-    """
+    """A cell on a pair: `runs` ok runs that count, `failed` ones, and its intervals by metric."""
 
     cell: str
     pair: str

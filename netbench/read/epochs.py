@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from netbench.facts import comparison
+from netbench.facts.comparison import handled_on
 from netbench.result.files import HostEntry, Hosts
 from netbench.result.record import Record
 
@@ -31,17 +32,18 @@ Stratum = tuple[str, str]
 class Epochs:
     """What hosts were like by facts.json: what an entry does not know is as in that before."""
 
-    def __init__(self, hosts: Hosts, handled: Iterable[str] = ()) -> None:
+    def __init__(self, hosts: Hosts, handled: Iterable[str], pairs: Iterable[str]) -> None:
         """handled: what the campaign sets itself; facts of these keep no runs apart."""
-        own = tuple(handled)
-        self.names = comparison.must_match(
-            name for name in own if name != KERNEL
-        )  # within a stratum kernels are equal
-        self._kernels = KERNEL in own
+        own = [name for name in handled if name != KERNEL]  # within a stratum kernels are equal
+        known = [entry.facts for entries in hosts.values() for entry in entries]
+        varying = {n for facts in known for n in facts if facts[n] == comparison.BY_ITSELF}
+        self._kernels = KERNEL in handled
         self._entries = hosts
-        self._filled = {
-            host: _filled(entries, self.names, self._kernels) for host, entries in hosts.items()
-        }
+        self.names, self._filled = dict[str, list[str]](), dict[str, list[dict[str, str]]]()
+        for host, entries in hosts.items():
+            names = comparison.must_match(handled_on(host, pairs, own))
+            self.names[host] = [name for name in names if name not in varying]
+            self._filled[host] = _filled(entries, self.names[host], self._kernels)
         self._numbers = {
             host: [known.index(entry) for entry in known] for host, known in self._filled.items()
         }
@@ -101,9 +103,8 @@ class Epochs:
         return BETWEEN.join(dict.fromkeys(changes))
 
 
-def not_pooled(hosts: Hosts, handled: Iterable[str], last: int) -> list[str]:
+def not_pooled(hosts: Hosts, epochs: Epochs, last: int) -> list[str]:
     """What a resumed campaign must say: facts that are others than in its runs up to `last`."""
-    epochs = Epochs(hosts, handled)
     lines = []
     for host, entries in hosts.items():
         new = len(entries) > 1 and last and (entries[-1].from_run or 0) > last

@@ -21,9 +21,7 @@ _EXAMPLE = "such as throughput<-2% or sender_demand>5%"
 
 
 class Gate(NamedTuple):
-    """`text` as written; falls where a change of `metric` (a fraction, 0 is none) is wholly `below`
-    or above `limit`.
-    """
+    """Falls where a change of `metric` (a fraction) is wholly `below` or above `limit`."""
 
     text: str
     metric: str

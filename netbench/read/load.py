@@ -105,7 +105,7 @@ class _Reader:
         self.boots = {(host, b.boot): b for host, boots in hosts.items() for b in boots}
         self.ticks = {host: entry.clock_ticks for (host, _), entry in self.boots.items()}
         self.last_boot: dict[str, int] = {}  # by pair
-        self.epochs = Epochs(hosts, handled_by(plan))
+        self.epochs = Epochs(hosts, handled_by(plan), plan.pairs)
         self.latest: dict[Stratum, Epoch] = {}  # of the last ok run: what counts there
         self.last_row: dict[Stratum, int] = {}
         self.units: dict[str, str] = {}

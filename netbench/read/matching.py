@@ -131,11 +131,10 @@ def differences(a: Result, b: Result) -> list[Difference]:
     """What the two differ in: facts that must match, words of the transfer and of settings."""
     hosts_of: dict[tuple[str, str, str], list[str]] = {}
     own = set(a.handled) & set(b.handled) - {KERNEL}  # is in what their campaigns say
-    compared = comparison.must_match(own)
     for host, other in _hosts(a, b):
         one, two = _known(a, host), _known(b, other)
         label = host if host == other else f"{host} and {other}"
-        for name in compared:
+        for name in comparison.must_match(comparison.handled_on(host, a.plan.pairs, own)):
             if name in one and name in two and one[name] != two[name]:
                 hosts_of.setdefault((name, one[name], two[name]), []).append(label)
     of_facts = [

@@ -11,7 +11,8 @@ BUSY = ("user", "nice", "system")  # what processes use; interrupts may be the t
 LEAST_TICKS = 5  # of a process: below, rounding may be all of it
 OTHERS = 0.1  # CPUs that something else may use before it is said
 STOLEN = 0.01
-OF_ALL = ".rx_bytes", ".tx_bytes"  # of an interface: no signs
+TCP_PAGES = "TCP.pages", "TCP.few"  # that it holds, and up to which all get what they ask for
+OF_ALL = ".rx_bytes", ".tx_bytes", *TCP_PAGES  # kept whether they move or not: no signs
 PROTOCOLS = "Tcp TcpExt Ip IpExt Udp Icmp Ip6 Udp6 Icmp6".split()
 KINDS = {
     "load": (
@@ -21,6 +22,10 @@ KINDS = {
     "steal": (
         "The hypervisor took CPU time",
         "a machine of its own, or one whose CPUs are not shared with other guests",
+    ),
+    "memory": (
+        "TCP of the whole kernel, of all namespaces, held more pages than it gives out freely",
+        "look for who holds them (`ss -tm`); `sysctl net.ipv4.tcp_mem` has how many they may be",
     ),
     "clock": (
         "CPU clocks changed or were throttled",
@@ -42,7 +47,7 @@ KINDS = {
 
 
 class Sign(NamedTuple):
-    """One thing seen: `kind` (load, steal, clock, link, nic, tcp), `name`, by how much."""
+    """One thing seen: `kind` (of KINDS), `name`, by how much."""
 
     kind: str
     name: str
@@ -55,6 +60,9 @@ def signs(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
     for name, (before, after) in entry.counters.items():
         if after > before and not name.endswith(OF_ALL):
             yield Sign(_kind(name), name, after - before)
+    held, few = (max(entry.counters.get(name, [0])) for name in TCP_PAGES)
+    if held > few > 0:
+        yield Sign("memory", "TCP's pages", held)
 
 
 def _kind(name: str) -> str:
@@ -89,7 +97,7 @@ def seen(
     """
     for entry in entries:
         for sign in signs(entry, ticks(entry.host)):
-            of_kernel = sign.kind in ("load", "steal", "clock")
+            of_kernel = sign.kind in ("load", "steal", "memory", "clock")
             whole = of_kernel or sign.name.startswith("softnet.")
             yield (whole and entry.kernel) or (entry.host,), entry.block, sign
 

@@ -35,9 +35,7 @@ class Pivot(NamedTuple):
     cells: Mapping[tuple[str, str], CellResult]
 
     def where(self, with_pair: bool) -> list[str]:
-        """The levels that all cells of the matrix have, and their pair where that tells it from
-        others: `source=zero`.
-        """
+        """The levels that all cells of the matrix have, and where that tells, their pair."""
         levels = [f"{k}={shown(v)}" for k, v in self.context.items() if (k, v) != ("tool", NO_TOOL)]
         return [self.pair, *levels] if with_pair else levels
 

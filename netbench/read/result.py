@@ -94,9 +94,7 @@ class Result:
 
     @cached_property
     def ended(self) -> str:
-        """How its last controller ended: `done`, `limit`, `interrupted`, `lost`; "" while it runs
-        or when it was killed.
-        """
+        """How its last controller ended (an End); "" while it runs or when it was killed."""
         return self._journal.ended()
 
     @cached_property

@@ -28,9 +28,7 @@ CounterKey = tuple[str, str, str, str]
 
 
 class Proof(NamedTuple):
-    """One counter: `owner` is its method ("" where rows do not tell), `part_of` the counter that it
-    is a part of, or "".
-    """
+    """A counter: `owner` is its method ("": rows do not tell), `part_of` what it is a part of."""
 
     name: str
     owner: str = ""

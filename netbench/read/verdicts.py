@@ -32,9 +32,7 @@ Some = Numbers | float
 
 
 def tested(empty: Comparison, d: float, error: float, freedom: float) -> Comparison:
-    """The comparison with its ratio and p, from the mean log difference and its standard error;
-    freedom: of Student's t.
-    """
+    """The comparison with its ratio and p, from the mean log difference and its standard error."""
     p = float(p_different(d, error, freedom))
     return empty.but(ratio=math.exp(d), p=p, error=error, freedom=freedom)
 

@@ -15,9 +15,7 @@ Value = str | int | float | Interval | None
 
 
 class Column(NamedTuple):
-    """`kind`: `key` (what the row is about), `value` (a number or word), or `prose` (long text,
-    wrapped; the last one).
-    """
+    """`kind`: `key` (what the row is about), `value` or `prose` (long, wrapped, the last)."""
 
     name: str
     unit: str = ""
@@ -79,9 +77,7 @@ def tabled(
     marked: Iterable[int] = (),
     marked_values: Iterable[tuple[int, Head]] = (),
 ) -> Table:
-    """A table of rows that have their values by column; `marked_values` likewise. A key that is
-    blank in all rows has no column.
-    """
+    """A table of rows that have their values by column; a key blank in all rows has no column."""
     rows = list(rows)
     every = dict.fromkeys(head for row in rows for head in row)
     heads = [h for h in every if column(h).kind != "key" or any(row.get(h) != "" for row in rows)]

@@ -13,9 +13,7 @@ from netbench.report.source import Source
 
 
 class Report(NamedTuple):
-    """The sections of one result, ready for any renderer. `source` is what they were made from
-    (plots and CSV need it).
-    """
+    """The sections of a result, for any renderer. `source` is what it and plots are made from."""
 
     source: Source
     sections: tuple[Section, ...]

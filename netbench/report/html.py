@@ -49,9 +49,7 @@ SYMBOLS = {"better": "▲", "worse": "▼", "equivalent": "■", "inconclusive":
 
 
 def render(report: Report, *, flames: str = "") -> str:
-    """The whole page. `flames`: the file with the stacks of profiles, as a page beside it names it;
-    "": there is none.
-    """
+    """The whole page. `flames`: the page of profiles' stacks as it names it; "": there is none."""
     table, records = _runs(report.source)
     return render_page(
         "report.html",

@@ -23,7 +23,8 @@ from netbench.base.names import WRITTEN
 from netbench.base.opening import LINE
 
 SCHEMA = WRITTEN
-_TEXT, LONGEST = re.compile(rb'"(?:[^"\\]|\\.)*"'), 1 << 20  # to fold one takes its square
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # from each quote to an end
+LONGEST = 1 << 20  # to fold one takes its square
 T = TypeVar("T")
 
 

@@ -1,6 +1,4 @@
-"""A record: one line of records.jsonl, what one run of one cell gave. Every key of a record is the
-name of a field here.
-"""
+"""A record: a line of records.jsonl, what one run gave. A key of it is the name of a field here."""
 
 from __future__ import annotations
 

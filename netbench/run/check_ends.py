@@ -57,9 +57,7 @@ def check_ends(
 
 
 def _as_asked(transfer: Transfer) -> Transfer:
-    """A transfer whose ends are those of the cell: of a tool's, only its files and its congestion
-    control are looked at.
-    """
+    """A transfer whose ends are the cell's: of a tool's, its files and congestion control."""
     if not transfer.tool.external:
         return transfer
     plain = Transfer(send="readwrite", source=transfer.source, sink=transfer.sink, ip=transfer.ip)

@@ -250,7 +250,7 @@ class Conductor:
             self._held.described(read_all(self._campaign, self._pool))
         )
         ledger = self._recorder.ledger
-        for line in not_pooled(hosts, self._campaign.handled, ledger.runs):
+        for line in not_pooled(hosts, ledger.epochs, ledger.runs):
             self._progress.say(line)
         if self._plan.runs_total > 1:
             _ = t_quantile(1, 0.95), codec.adapter(Record)  # once; 300 ms, not between two runs
@@ -288,7 +288,7 @@ class Conductor:
     def _look(self, at_once: bool = True) -> None:
         """Whether somebody else has changed facts. Errors: StoreError."""
         if self._booted or not self._plan.boots:  # else a boot has failed
-            self._watch.look(f"{self._recorder.boot} {self._held.levels}", at_once)
+            self._watch.look(at_once)
 
     def _profiles(self) -> None:
         """The profile runs, once all measured runs are done: those of one kernel after another,

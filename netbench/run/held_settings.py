@@ -172,11 +172,6 @@ class HeldSettings:
 
         return {host: replace(entry, not_held=not_held(host)) for host, entry in entries.items()}
 
-    @property
-    def levels(self) -> str:
-        """What all pairs hold now."""
-        return str({pair: (held.sender, held.receiver) for pair, held in self._applied.items()})
-
     # --- of a unit ---
 
     def wanted(self, unit: Unit) -> bool:

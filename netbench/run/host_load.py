@@ -17,7 +17,7 @@ from netbench.run.noise import NoiseMonitor
 from netbench.run.worker_pool import WorkerPool
 
 LOOK_SECONDS = 0.2
-LOOKED_FOR = ("load", "steal", "clock", "link", "nic")  # the network has other users
+LOOKED_FOR = ("load", "steal", "memory", "clock", "link", "nic")  # the network has other users
 OF_KERNEL = ("governor", "turbo", "irqbalance", "cpu_quota")  # facts
 Entries = Mapping[str, HostEntry]
 """Entries of facts.json by host."""

@@ -99,9 +99,7 @@ class MadeSinks:
         self._made = {(sink.host, sink.path): sink for sink in journal.all(MadeSink)}
 
     def on(self, worker: Worker) -> dict[str, str]:
-        """The files of a worker's host by path, as `DEVICE:INODE`. Device 0 is any: their numbers
-        may change from boot to boot.
-        """
+        """Files of a worker's host by path, as `DEVICE:INODE` (0: any device)."""
         boot_id = worker.hello.boot_id
         return {
             path: f"{sink.device if sink.boot_id == boot_id else 0}:{sink.inode}"

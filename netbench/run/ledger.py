@@ -91,7 +91,6 @@ class Ledger:
         kernel. `hosts`: the entries of facts.json; without them all runs are of one epoch.
         """
         self._compare = plan.campaign.compare
-        self._handled = plan.campaign.handled
         self._repeat = plan.repeat
         self._blocks = plan.blocks
         self._ticks, self._shared, self._metering = ticks, shared, accounts
@@ -102,7 +101,9 @@ class Ledger:
         self._of_place: dict[Stratum, list[Key]] = {}
         for key in self._open:
             self._of_place.setdefault(self._accounts[key].place, []).append(key)
-        self._epochs = Epochs(hosts or {}, self._handled)
+        self.epochs = Epochs(
+            hosts or {}, plan.campaign.handled, [p.name for p in plan.campaign.pairs]
+        )
         self._latest: dict[Stratum, Epoch] = {}  # of the last ok run: what counts there
         factors = {
             key: unit.cell.factors
@@ -151,8 +152,8 @@ class Ledger:
     def _add_ok(self, account: _Account, record: Record) -> None:
         account.failures = 0
         place = stratum(record)
-        epoch = self._epochs.of(record.pair, record.run, record.boot)
-        if self._latest.get(place) != epoch and not self._epochs.is_mixed(record.pair, epoch):
+        epoch = self.epochs.of(record.pair, record.run, record.boot)
+        if self._latest.get(place) != epoch and not self.epochs.is_mixed(record.pair, epoch):
             self._latest[place] = epoch
             self._reopen(place)
         shared = self._shared.get(record.pair, False)

@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from netbench.base.errors import EngineError, NetbenchError, ProtocolError
 from netbench.engine.worker import Worker
 from netbench.model import Campaign
-from netbench.read.noise_labels import OF_ALL
+from netbench.read.noise_labels import OF_ALL, TCP_PAGES
 from netbench.run.host_facts import data_interface, own_boot_id
 from netbench.run.worker_pool import WorkerPool
 
@@ -40,6 +41,7 @@ TROUBLE = re.compile(
     "Retrans|Timeout|Loss|Lost|Drop|Discard|Err|Fail|Overflow|Prune|Collapsed|Reneg|Reorder|MemoryPressure|NoRoutes|Unreachs"
     "|TimeExcds|PAWS|Spurious|AbortOnMemory|AbortOnTimeout|AbortFailed|UnknownProtos|Filter|TooBig|RcvQDrop"
 )
+TCP_MEM = "/proc/sys/net/ipv4/tcp_mem"
 ALL_WELL = ("TCPLossProbes", "MemoryPressuresChrono")
 OF_DEVICE = re.compile(
     "pause|drop|err|discard|miss|fifo|overrun|overflow|over_|crc|no_?buf|out_of_buf|timeout",
@@ -95,6 +97,15 @@ def softnet(text: str) -> dict[str, int]:
     return {"softnet.dropped": sum(int(row[1], 16) for row in columns if len(row) > 1)}
 
 
+def tcp_pages(text: str) -> dict[str, int]:
+    """Pages that TCP holds in all namespaces, of /proc/net/sockstat."""
+    return {TCP_PAGES[0]: int(text.partition("TCP:")[2].partition(" mem ")[2].split()[0])}
+
+
+def _tcp_few(text: str) -> dict[str, int]:
+    return {TCP_PAGES[1]: int(text.split(maxsplit=1)[0])}
+
+
 def process(text: str) -> tuple[int, int]:
     """The number of a process, and the ticks of it and its children, of /proc/self/stat."""
     numbers = text.rpartition(")")[2].split()
@@ -126,6 +137,8 @@ def _of_kernel() -> dict[Question, Take]:
     return {
         _file("/proc/stat"): ("cpu", cpu_states),
         _file("/proc/net/softnet_stat"): ("counters", softnet),
+        _file("/proc/net/sockstat"): ("counters", tcp_pages),
+        _file(TCP_MEM): ("counters", _tcp_few),
         _file(f"{throttle}/core_throttle_count"): _number("throttle.core"),
         _file(f"{throttle}/package_throttle_count"): _number("throttle.package"),
     }
@@ -281,6 +294,8 @@ class NoiseMonitor:
         own = [readings[host].own for host in hosts if host in readings]
         first.own = {process: ticks for of_host in own for process, ticks in of_host.items()}
         if worker.hello.boot_id == self._here:
+            with suppress(OSError):  # a lab's namespaces have none
+                first.counters |= _tcp_few(Path(TCP_MEM).read_text())
             first.own["", os.getpid()] = int(sum(os.times()[:4]) * worker.hello.clock_ticks)
         if len(own) < len(hosts):
             first.own = {}

@@ -1,6 +1,4 @@
-"""The history of a campaign's runs: what its result folder knows, read back and added to. `resume`
-needs nothing else.
-"""
+"""The history of a campaign's runs: what its result folder knows, read back and added to."""
 
 from __future__ import annotations
 

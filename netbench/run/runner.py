@@ -130,9 +130,7 @@ class Runner:
 
     @contextmanager
     def _losing(self, pair: Pair, gate: StartGate | None = None) -> Iterator[None]:
-        """Keep what a pair loses in a step, where others go on without it; none of them waits at
-        the gate for it any longer.
-        """
+        """Keep what a pair loses in a step; none of the others waits at the gate for it."""
         try:
             yield
         except Lost as error:

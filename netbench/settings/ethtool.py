@@ -63,8 +63,9 @@ class Feature(Setting):
     def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         if self.read(what, place) == level:
             return []
-        value = "".join(f"{name} {level}\n" for name in self._free(what, place))
-        return [Operation("features", (place.interface,), value)] if value else []
+        free = self._free(what, place)
+        value = "".join(f"{name} {level}\n" for name in free)
+        return [Operation("features", (place.interface, " ".join(free)), value)] if free else []
 
     def _free(self, what: str, place: SettingContext) -> list[str]:
         """Those that the driver can switch."""
@@ -125,7 +126,7 @@ class Parameters(Setting):
         now = self._now(place)
         moved = {key: value for key, value in self._wanted(level).items() if now.get(key) != value}
         value = "".join(f"{key} {number}\n" for key, number in moved.items())
-        return [Operation(self.name, (place.interface,), value)] if moved else []
+        return [Operation(self.name, (place.interface, " ".join(moved)), value)] if moved else []
 
     def is_ready(self, place: SettingContext) -> bool:
         return place.worker.operate("link", (place.interface, "state"))[0].strip() == "up"

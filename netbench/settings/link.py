@@ -87,9 +87,7 @@ class SegmentSize(Setting):
             return ""
 
     def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
-        """That of IPv4 first, also where it is right: put back last, it is as it was whatever the
-        other one moved along.
-        """
+        """That of IPv4 first, so put back last: as it was, whatever the other one moved along."""
         ipv4, differs = self._ipv4(place), self.read(what, place) != level
         keys = [self.key_ipv4] if ipv4 and (differs or ipv4 != level) else []
         keys += [self.name] if differs else []

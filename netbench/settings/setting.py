@@ -92,9 +92,7 @@ class SettingContext:
 
     @property
     def interface(self) -> str:
-        """The interface of the host's data address, as the campaign names it or as the host says.
-        Errors: EngineError.
-        """
+        """The interface of its data address, as campaign or host say. Errors: EngineError."""
         if self._interface is None:
             self._interface = self.worker.operate("interface", self.address)[0].strip()
         return self._interface

@@ -71,7 +71,7 @@ def test_a_time_that_can_show_nothing_is_refused_and_the_one_named_is_enough(
 
 def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) -> None:
     hosts, suite = tmp_path / "hosts.yaml", tmp_path / "mine.yaml"
-    hosts.write_text(HOSTS)
+    hosts.write_text(f"ssh_config: ./there\n{HOSTS}")
     suite.write_text(
         "netbench: 1\nname: x\nlab: netns\nhosts: {snd: {}, rcv: {}}\ntransfer: {chunk: 8K}\n"
         "sweep: {streams: [1, 4]}\nrepeat: {min: 3, metrics: [sender_cpu]}\nlimit: 5s\n"
@@ -80,7 +80,9 @@ def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) ->
         on=str(hosts), suite=str(suite), config="/boot/config", seconds=36000.0
     )
     wanted = campaign.parse(judge.written(question).text, "judge")
-    assert list(wanted.hosts) == ["a", "b"]
+    assert {name: host.ssh_config for name, host in wanted.hosts.items()} == dict.fromkeys(
+        "ab", str(tmp_path / "there")
+    )
     assert wanted.lab is None
     assert wanted.repeat.metrics == ("sender_cpu",)
     assert {cell.factors["streams"] for cell in wanted.cells} == {"1", "4"}

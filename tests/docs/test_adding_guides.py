@@ -1,6 +1,4 @@
-"""The documents about adding things are true: the ```diff blocks of each are applied to a copy of
-the project, which is built and used, and ```c blocks compile as they stand.
-"""
+"""The ```diff blocks of the guides to adding things are applied to a copy, built and used."""
 
 from __future__ import annotations
 

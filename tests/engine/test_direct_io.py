@@ -145,10 +145,7 @@ AFTER = ["after"] * 5  # at most: a machine with much to write may write that at
 def test_fsync_is_within_the_window_or_after_it(
     pair: Pair, disk: Path, receive: str, bounded: bool
 ) -> None:
-    """With `window` nothing is left to be written at the end, and a window bounded by time is
-    longer by the fsync; with `after` something is left when the data are there; with `none` it
-    stays.
-    """
+    """What is left to be written at the end: nothing with `window`, which an fsync makes longer."""
     sink, lasts = disk / "synced", 30 * MS
     bounds = (
         {"bytes": 2 * MIB, "duration": 0, "warmup": 0}

@@ -265,9 +265,7 @@ def sending_to(pair: Pair, streams: int, **options: Any) -> Iterator[list[socket
 def test_a_stream_that_is_stuck_holds_up_no_other(
     pair: Pair, send: str, shared: dict[str, int]
 ) -> None:
-    """Some sends of the stuck stream are through, and its completions have not been read: epoll(7)
-    reports its error queue again and again, though there is no room to send.
-    """
+    """epoll(7) reports its error queue again and again, though there is no room to send."""
     wanted = 32 * 2**20  # far more than all buffers hold
     with sending_to(pair, 2, method=send, duration=60_000 * MS, **shared) as streams:
         pair.sender.go()

@@ -1,6 +1,4 @@
-"""io_uring: what a host refuses is said with its reason; chains are as long as they say; calls wait
-as strace(1) sees, requests and completions are the tracepoints'; a full queue loses none.
-"""
+"""io_uring: what a host refuses, chains, waits as strace(1) sees them, and full queues."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What goes wrong in real life, with the real thing: peers, workers, clocks, terminals, the
-controller. Each ends as a record with its reason, or an error; nothing is lost, nothing hangs.
-"""
+"""What goes wrong in real life: each ends as a record with its reason, or an error."""
 
 from __future__ import annotations
 

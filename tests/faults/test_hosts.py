@@ -1,6 +1,4 @@
-"""Faults of hosts over SSH: a real sshd in each namespace of a lab, real kills, cuts and full
-disks. Each host is afterwards as it was, byte for byte in the words of ethtool, ip, tc and sysctl.
-"""
+"""Faults of hosts over SSH, real ones: each host is afterwards as it was, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Each send and each receive method meets each fault: the run ends with an error that says what
-happened and what to do, and the worker serves the next run with nothing left open.
-"""
+"""Each method meets each fault: an error says what happened, and the worker serves the next run."""
 
 from __future__ import annotations
 

@@ -480,9 +480,7 @@ _MOUNT = "#!/bin/sh\nmodprobe -a virtio_blk ext4\nmount -t ext4 /dev/vda1 /boot 
 
 
 def move_in(lab: Lab, name: str) -> None:
-    """Start a guest anew, of a disk whose default entry is the lab's first kernel. Errors:
-    LabError.
-    """
+    """Start a guest anew, of a disk whose default entry is the lab's first kernel."""
     tools = programs.find((*qemu.NEEDS, "mke2fs"))
     packages = {package: debian.unpacked(package, tools) for package in (*_PROGRAMS, "grub-pc-bin")}
     host = lab.hosts[name]

@@ -28,7 +28,7 @@ from netbench.plan.plan import Plan
 from netbench.read.accounts import ACCOUNTS
 from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
-from netbench.read.epochs import not_pooled
+from netbench.read.epochs import Epochs, not_pooled
 from netbench.read.load import load
 from netbench.read.result import Result
 from netbench.report.source import Source
@@ -324,7 +324,9 @@ def test_differences_are_of_what_must_match_and_is_known() -> None:
     own = ("sender.mtu", "sysctl.net.ipv4.tcp_sack", "kernel")
     files = "sysfs.devices/system/cpu/online", "sysctl.kernel.sched_autogroup_enabled"
     swept = comparison.must_match((*own, *files))
-    assert {"mtu", "tcp_sack", "kernel", "command_line", "cpus_online", "autogroups"}.isdisjoint(swept)
+    assert {"mtu", "tcp_sack", "kernel", "command_line", "cpus_online", "autogroups"}.isdisjoint(
+        swept
+    )
     assert "tcp_rmem" in swept
 
 
@@ -377,6 +379,7 @@ FOUR = Synth(pairs=TWO, runs=4)
 CHANGES: Mapping[str, tuple[Synth, dict[int, dict[str, str | None]], Sequence[int], str | None]] = {
     "back again": (FOUR, {5: {"kernel": "a"}, 9: {"kernel": "6.18.1"}}, range(5, 9),
                    "snd: kernel was a, then 6.18.1"),
+    "drifts": (FOUR, {5: {"clock_source": "a"}, 9: {"clock_source": comparison.BY_ITSELF}}, (), None),
     "not read": (FOUR, {5: {"clock_source": None}, 9: {"clock_source": "tsc"}}, (), ""),
     "changed unread": (FOUR, {5: {"clock_source": None}, 9: {"clock_source": "hpet"}}, range(1, 9),
                        "snd: clock_source was tsc, then hpet"),
@@ -466,7 +469,7 @@ def test_a_resumed_campaign_says_what_changed_and_begins_anew(
 def test_of_a_long_fact_only_what_changed_is_said() -> None:
     """And an old change is not said again."""
     hosts = {"snd": [entry(1, "6.1"), entry(13, "6.2")]}
-    assert [len(not_pooled(hosts, (), last)) for last in (12, 13)] == [1, 0]
+    assert [len(not_pooled(hosts, Epochs(hosts, (), TWO), last)) for last in (12, 13)] == [1, 0]
     names = " ".join(f"feature-{i}" for i in range(20))
     before, after = f"on: {names} tso gro; off: lro", f"on: {names} gro; off: tso lro"
     said = comparison.change("features", before, after)

@@ -148,8 +148,10 @@ def test_what_others_change_while_it_is_held_is_left(end: Callable[..., None]) -
     rp_filter = IPV4 / "conf/m0/rp_filter"
     with holding("v0") as (held, worker, journal):
         worker.operate("file", (str(SACK),), hold=True)
-        held.hold(parsed([{}, {"mtu": "1400", "sysctl.net.ipv4.conf.v0.rp_filter": "2"}, {}]))
+        own = {"mtu": "1400", "tso": "off", "sysctl.net.ipv4.conf.v0.rp_filter": "2"}
+        held.hold(parsed([{}, own, {}]))
         above("set m0 mtu 1350")
+        out("ethtool", "-K", "v0", "gro", "off")
         for file, value in ((rp_filter, "1"), (SACK, "0")):
             file.write_text(value)
         end(held, worker, journal)
@@ -158,6 +160,7 @@ def test_what_others_change_while_it_is_held_is_left(end: Callable[..., None]) -
     now = above("set m0 up"), rp_filter.read_text(), SACK.read_text()
     SACK.write_text("1")
     assert now == ("1350", "1\n", "0\n")
+    assert [ethtool("v0", OFFLOADS[name]) for name in ("tso", "gro")] == ["on", "off"]
 
 
 def test_one_made_above_comes_back_and_another_of_its_name_is_left() -> None:

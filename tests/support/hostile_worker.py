@@ -1,6 +1,4 @@
-"""A worker program that turns hostile: it passes frames between its controller and a real worker
-until one of its triggers. A test writes it in place of the worker: `program`.
-"""
+"""A worker program that passes a real worker's frames on, until one of its triggers."""
 
 from __future__ import annotations
 

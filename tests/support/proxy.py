@@ -35,9 +35,7 @@ def _pump(
 def proxy(
     port: int, delay: float = 0.0, spoil: bool = False, taken: list[float] | None = None
 ) -> Iterator[int]:
-    """A port whose connections lead to another; what comes back is `delay` seconds later, and other
-    bytes where it is to be spoilt. `taken` gets what each delay really was.
-    """
+    """A port that leads to another; what comes back is `delay` later, `taken` is what it was."""
     opened: list[socket.socket] = []
     with socket.create_server((ADDRESS, 0)) as server:
 

@@ -92,9 +92,7 @@ class Server:
         subprocess.run(argv, check=True)
 
     def workers(self) -> list[int]:
-        """Processes of workers that run from this host's home, also where the tests run in a
-        chroot: there files of other mount namespaces have their paths from the real root.
-        """
+        """Processes of workers that run from this host's home, also where the tests are in a chroot."""
         found = []
         for entry in Path("/proc").glob("[0-9]*/exe"):
             with contextlib.suppress(OSError):  # it has ended

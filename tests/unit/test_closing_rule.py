@@ -295,7 +295,9 @@ class FromScratch:
 
     def __init__(self, plan: Plan, hosts: Mapping[str, Any]) -> None:
         self._plan = plan
-        self._epochs = Epochs(hosts, plan.campaign.handled)
+        self._epochs = Epochs(
+            hosts, plan.campaign.handled, [pair.name for pair in plan.campaign.pairs]
+        )
         self._latest: dict[Stratum, Epoch] = {}
         self._units = {unit.key: unit for unit in plan.units}
         self._values: dict[tuple[Key, Epoch | None], Values] = {}

@@ -1,6 +1,4 @@
-"""What must stay: plans of the shipped campaigns, reports of samples, verbs and options. `python -m
-tests.unit.test_frozen` writes frozen.json anew: each change is one for users.
-"""
+"""What must stay; `python -m tests.unit.test_frozen` writes it: each change is one for users."""
 
 from __future__ import annotations
 

@@ -108,10 +108,7 @@ def test_what_is_no_histogram_is_refused(numbers: list[int]) -> None:
 def test_intervals_of_quantiles_hold_what_they_promise(
     name: str, correlation: float, sd: float
 ) -> None:
-    """Of campaigns of ten runs of two equal cells with log-normal times, whose runs differ by sd:
-    of a cell's mean, and of the comparison. As few requests as the quantile needs; twice where they
-    follow each other.
-    """
+    """Of campaigns of ten runs of two equal cells, whose runs differ by sd: mean and comparison."""
     share, chance = QUANTILES[name], np.random.default_rng(1)
     count = round(LEAST / (1 - share)) * (2 if correlation else 1)
     wide, campaigns = t.ppf(0.975, 9) / math.sqrt(10), 2_000 if name == "p99.9" else 10_000

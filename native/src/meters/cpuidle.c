@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How long each CPU was idle: the residencies of its idle states, stateN/time of
+/* How long each CPU was idle: the residencies of its idle states, stateN/time of
  * /sys/devices/system/cpu/cpuN/cpuidle (Documentation/admin-guide/pm/cpuidle.rst), in us.
  *
  * The kernel adds a stay when it ends. So each CPU has a thread of its own here, which is woken at
  * an edge and reads the files there, where no stay lasts. One that does not come to run in time has
- * a CPU that is busy, whose files are up to date for any reader.
- */
+ * a CPU that is busy, whose files are up to date for any reader. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

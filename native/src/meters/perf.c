@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Events of all CPUs, whatever runs there: perf_event_open(2) with pid -1. Each group is one read,
+/* Events of all CPUs, whatever runs there: perf_event_open(2) with pid -1. Each group is one read,
  * as PERF_FORMAT_GROUP lays it out: how many, the times for which the group was enabled and really
  * counted, the values. Where the CPU has fewer counters than events, the kernel lets groups take
- * turns, and the two times differ.
- */
+ * turns, and the two times differ. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Interrupts, soft interrupts and packets.
+/* Interrupts, soft interrupts and packets.
  *
  * What the kernel counts as a whole has NB_HOST_WIDE. /proc/interrupts and /proc/softirqs (proc(5))
  * are tables: the first line names the CPU of each column. /proc/net/softnet_stat has a line a CPU
@@ -11,8 +10,7 @@
  * /proc/net/netstat and /proc/net/snmp6 (proc_net(5), and the kernel's
  * Documentation/networking/snmp_counter.rst). A packet of IP here is what the stack handles at
  * once: with segmentation offload (GSO) or after GRO it is several on the wire. The counters of ECN
- * marks (IpExt In*Pkts) count those on the wire.
- */
+ * marks (IpExt In*Pkts) count those on the wire. */
 #include <dirent.h>
 #include <net/if.h>
 #include <stdio.h>

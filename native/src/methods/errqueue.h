@@ -17,12 +17,10 @@ union nb_notice {
 	char room[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6))];
 };
 
-/*
- * How many sends a message from the error queue completes, 0 if it is about something else. Sends
+/* How many sends a message from the error queue completes, 0 if it is about something else. Sends
  * are numbered with 32 bits that wrap; a notice names the first and the last of a range. *copied:
  * the kernel made a copy after all. Only the first notice of a range has that flag: later ones are
- * merged into it, so a reader that looks seldom counts fewer.
- */
+ * merged into it, so a reader that looks seldom counts fewer. */
 static inline uint64_t nb_completed(struct msghdr *message, int *copied)
 {
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * ftruncate(2) extends the sink by a chunk, mmap(2) maps what is new, read(2) fills it from the
+/* ftruncate(2) extends the sink by a chunk, mmap(2) maps what is new, read(2) fills it from the
  * connection, munmap(2) lets it go. Without a file a chunk of anonymous memory stands for it.
  *
  * Only the kernel touches the mapping, within read(2): a page that the sink cannot give is EFAULT
- * there, never SIGBUS.
- */
+ * there, never SIGBUS. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * read(2) from the connection into one of two buffers, vmsplice(2) of its pages to a pipe,
+/* read(2) from the connection into one of two buffers, vmsplice(2) of its pages to a pipe,
  * splice(2) from there to the sink. Two buffers, because the kernel may still have the pages of the
  * one before (Torvalds on vmsplice(2): with a buffer of twice the pipe, a part can be filled again
- * once the other one has gone in).
- */
+ * once the other one has gone in). */
 #include <errno.h>
 #include <fcntl.h>
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * getsockopt(2) with TCP_ZEROCOPY_RECEIVE: the kernel maps the pages of packets where the
+/* getsockopt(2) with TCP_ZEROCOPY_RECEIVE: the kernel maps the pages of packets where the
  * connection was mapped before the run, and tells how many bytes it cannot map, which read(2)
  * copies. It maps whole pages alone: what a sender's NIC or memory laid out otherwise is read (E.
- * Dumazet, tools/testing/selftests/net/tcp_mmap.c of the kernel).
- */
+ * Dumazet, tools/testing/selftests/net/tcp_mmap.c of the kernel). */
 #include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>

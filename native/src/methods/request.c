@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Transactions over connections that stay: the sender writes a request, the receiver reads it and
+/* Transactions over connections that stay: the sender writes a request, the receiver reads it and
  * writes a response. In a closed loop the next request leaves when a response has arrived; in an
  * open one (`request_rate`) when it is due, whatever the receiver does, or as soon as one of
  * `depth` places of its connection is free.
  * A request belongs to the window in which its start lies, the intended one of an open loop; its
  * response is waited for after the window has closed. Source: Gil Tene, "How NOT to Measure
- * Latency", on why an open loop counts from the intended start.
- */
+ * Latency", on why an open loop counts from the intended start. */
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdlib.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * IORING_OP_SEND of an io_uring(7), in chains (chain.h), from a buffer; and IORING_OP_SEND_ZC
+/* IORING_OP_SEND of an io_uring(7), in chains (chain.h), from a buffer; and IORING_OP_SEND_ZC
  * from one that is registered before the run: then the kernel sends the user's pages themselves.
  * Each such send has a notification when the kernel no longer needs them; with
- * IORING_SEND_ZC_REPORT_USAGE (Linux 6.1) it says whether the kernel made a copy after all.
- */
+ * IORING_SEND_ZC_REPORT_USAGE (Linux 6.1) it says whether the kernel made a copy after all. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * vmsplice(2) of the user's pages to a pipe, splice(2) from there to the connection: nothing is
+/* vmsplice(2) of the user's pages to a pipe, splice(2) from there to the connection: nothing is
  * copied. The connection has the pages themselves until the other side has acknowledged them, so
  * the user's memory is a ring of chunks, and one is used again only once SIOCOUTQ (tcp(7)) says
- * that it has left.
- */
+ * that it has left. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>

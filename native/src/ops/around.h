@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is around a change. The interfaces of the network namespace, which stand on which, and what
+/* What is around a change. The interfaces of the network namespace, which stand on which, and what
  * one loses with some changes for good: addresses that somebody gave it, and routes (lasting.c).
  *
  * And what can be read of the kernel's files and of interfaces, as a text of sections (sections.c).
  * Each begins with an operation, the index of its interface or 0, and what it is of
  * ("file:0 FOLDER", "link:INDEX INTERFACE"); a line " NAME VALUE" is of one file, number or offload
- * there. Only files that everybody may read and root write, of one line, count.
- */
+ * there. Only files that everybody may read and root write, of one line, count. */
 #ifndef NB_AROUND_H
 #define NB_AROUND_H
 
@@ -33,12 +31,10 @@ unsigned int nb_link_index(const char *of);
  * it has gone; <0 with errno. */
 int nb_link_follow(unsigned int index, const char *of, char now[PATH_MAX]);
 
-/*
- * A section "state INTERFACE" for each, with its flags where they are wanted, and a line for each
+/* A section "state INTERFACE" for each, with its flags where they are wanted, and a line for each
  * address that does not come back by itself (" ADDRESS/LENGTH address"), for all routes of a family
  * but the kernel's own (" routes6 COUNT SUM"), and for each route whose mtu follows the interface's
- * (" ADDRESS/LENGTH mtu NUMBER"). Nothing of what the kernel does not tell.
- */
+ * (" ADDRESS/LENGTH mtu NUMBER"). Nothing of what the kernel does not tell. */
 void nb_lasting_add(FILE *text, const struct nb_link *links, size_t count, int flags);
 /* Refuse an mtu, or what is to be written to a file, with which such lines, or what IPv6 itself
  * has been told of an interface, would go. */

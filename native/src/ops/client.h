@@ -78,14 +78,12 @@ int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_o
 void nb_undo_note(struct nb_undo_entry *top, int is_after);
 /* Pop the last entry without undoing it. */
 void nb_undo_release(struct nb_undo_entry **stack);
-/*
- * Undo what is held in this scope and those above it, in reverse, and check that it reads as it
+/* Undo what is held in this scope and those above it, in reverse, and check that it reads as it
  * did. What fails is looked at again once the rest is undone, which may have put it back. Reports
  * the last failure and how many are left. The host's log says for whom (NULL: nobody) it was done.
  * Scope 0 is all of it, without a controller: scopes of other processes that are above are waited
  * for, by their common log. What is below one that stays is left to `restore`, which undoes both in
- * turn: what lies above read what it is to put back.
- */
+ * turn: what lies above read what it is to put back. */
 int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
 	    struct nb_error *error);
 
@@ -102,12 +100,10 @@ int nb_log_has(pid_t pid);
  * entries together; nor for ever for one that is stopped while it undoes. Whether it is free. */
 int nb_await_turn(uint32_t scope, int *tries);
 
-/*
- * The folder of this account's locks, made where it is missing: /run/netbench/locks for root, which
+/* The folder of this account's locks, made where it is missing: /run/netbench/locks for root, which
  * no other account can open; for others one of their own in /tmp, since a home may be another
  * host's too, and a login has a folder that a job of cron's has not. A descriptor for close(), or
- * -1 with errno: there is no place that only this account writes.
- */
+ * -1 with errno: there is no place that only this account writes. */
 int nb_lock_folder(void);
 /* A file there: a descriptor, or -1 with errno. */
 int nb_lock_open(const char *name, int flags);

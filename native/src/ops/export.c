@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A folder, read-only, by NFSv4 over TCP from one address of this host to some others: by the
+/* A folder, read-only, by NFSv4 over TCP from one address of this host to some others: by the
  * kernel's server of this network namespace, through its files (nfsd(7)) at a mount of their own.
  * The caches in which it looks up clients and exports are filled here, as mountd(8) does otherwise
- * (Documentation/filesystems/nfs/rpc-cache.rst).
- */
+ * (Documentation/filesystems/nfs/rpc-cache.rst). */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/nfsd/export.h>

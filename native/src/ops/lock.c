@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The lock of a host, which is a network namespace, or of its whole kernel: record locks
+/* The lock of a host, which is a network namespace, or of its whole kernel: record locks
  * (F_OFD_SETLK, fcntl_locking(2)) on a file in a folder that only this account can open. Workers of
  * one campaign hold it together, under one name, each the byte of its pid, which the kernel
  * releases when the process ends, however it ends. The file has their name and pids, by which one
  * that is stopped can be ended. Beside it each binds an abstract unix socket (unix(7)) with its
- * name: a hint for other accounts, which anybody can forge.
- */
+ * name: a hint for other accounts, which anybody can forge. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

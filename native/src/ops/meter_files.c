@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Opens what a meter needs root for, and passes it from a helper to the mover that listens on an
+/* Opens what a meter needs root for, and passes it from a helper to the mover that listens on an
  * abstract unix socket: to that user's process and to no other's, by messages of SCM_RIGHTS
  * (unix(7)). The names of such sockets in a network namespace are no secret, so the mover listens
- * to a process of root alone.
- */
+ * to a process of root alone. */
 #include <errno.h>
 #include <poll.h>
 #include <stddef.h>

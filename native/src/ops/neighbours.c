@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the kernel may change along with something: of a file of /proc/sys its folder and its
+/* What the kernel may change along with something: of a file of /proc/sys its folder and its
  * family's conf/, of one of a block device's queue/ or an interface's bridge/ (...) that folder, of
  * an interface its numbers, offloads and parameters, queues/ and conf/, and the same of the
- * interfaces above it.
- */
+ * interfaces above it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,7 +183,6 @@ const struct nb_op nb_op_neighbours = {
 	.about = "what may change along with the target of an operation (`file PATH`, `link "
 		 "INTERFACE`, ...); `all` of the network; `only` some lines of it",
 	.words = 2,
-	.lines = 1,
 	.get = get_neighbours,
 	.set = restore_neighbours,
 	.restore = restore_neighbours,

@@ -72,6 +72,27 @@ size_t nb_text_differs(const char *one, const char *other)
 	return begin;
 }
 
+/* Of lines "NAME: VALUE" those with one of these names, which blanks separate; "": all. */
+static void keep_named(char *text, const char *names)
+{
+	char *kept = text, *next;
+
+	for (char *at = text; *names && *at; at = next) {
+		size_t name = strcspn(at, ":\n"), length = strcspn(at, "\n");
+		const char *one = names;
+
+		next = at + length + (at[length] == '\n');
+		while (*one && (strncmp(one, at, name) != 0 || !strchr(" ", one[name])))
+			one += strcspn(one, " "), one += strspn(one, " ");
+		if (*one) {
+			memmove(kept, at, (size_t)(next - at));
+			kept += next - at;
+		}
+	}
+	if (*names)
+		*kept = 0;
+}
+
 char *nb_op_read(const struct nb_op *op, const struct nb_target *target, struct nb_error *error)
 {
 	char *read = NULL;
@@ -85,6 +106,8 @@ char *nb_op_read(const struct nb_op *op, const struct nb_target *target, struct 
 		status = nb_fail(error, NB_ERR_UNSUPPORTED, op->name, "leave it out",
 				 "what %s reads is longer than %d bytes", target->words,
 				 NB_OP_TEXT - 1);
+	if (!status && op->named)
+		keep_named(read, nb_target_word(target, op->words));
 	if (!status)
 		return read;
 	free(read);

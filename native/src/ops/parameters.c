@@ -187,6 +187,7 @@ static int set_family(const struct family *family, const struct nb_target *targe
 		.name = #family,                                                                   \
 		.about = what_it_is,                                                               \
 		.words = 1,                                                                        \
+		.named = 1,                                                                        \
 		.get = get_##family,                                                               \
 		.set = set_##family,                                                               \
 	};

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The root qdisc of an interface (tc(8), linux/pkt_sched.h): read with all others of the interface,
+/* The root qdisc of an interface (tc(8), linux/pkt_sched.h): read with all others of the interface,
  * replaced by a kind with its own defaults, and put back. The text has one line for each qdisc,
  * "root KIND HANDLE OPTIONS" or with its parent in place of `root`: the handle is `default` where
  * the kernel made it by itself, the options are its own bytes in hex. What another program has set
- * stays: it could not be put back as it was.
- */
+ * stays: it could not be put back as it was. */
 #include <errno.h>
 #include <linux/pkt_sched.h>
 #include <net/if.h>

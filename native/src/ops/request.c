@@ -47,6 +47,7 @@ static size_t count_words(const struct nb_target *target)
 static int check_request(struct nb_op_request *request, struct nb_error *error)
 {
 	const struct nb_op *op = NULL;
+	size_t words = request->target.words ? count_words(&request->target) : 0;
 
 	if (!request->kind || !request->target.words)
 		return nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
@@ -57,10 +58,10 @@ static int check_request(struct nb_op_request *request, struct nb_error *error)
 		return nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
 			       "no operation '%.40s'", request->kind);
 	request->op = op;
-	if (op->words && count_words(&request->target) != op->words)
+	if (op->words && words != op->words && !(op->named && words == op->words + 1))
 		return nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
 			       "the target of %s is %zu words, not %zu", op->name, op->words,
-			       count_words(&request->target));
+			       words);
 	if (request->value && !op->set)
 		return nb_fail(error, NB_ERR_REQUEST, "operation",
 			       op->words ? "only read it" : "give it as an exec with an undo",

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What TCP has learnt of addresses in this network namespace, and begins the next connection to
+/* What TCP has learnt of addresses in this network namespace, and begins the next connection to
  * them with: round-trip time, reordering, ssthresh; by generic netlink (linux/tcp_metrics.h), as
  * ip-tcp_metrics(8) does. sysctl net.ipv4.tcp_no_metrics_save ends the saving alone: what is saved
- * is used all the same.
- */
+ * is used all the same. */
 #include <errno.h>
 #include <linux/genetlink.h>
 #include <linux/tcp_metrics.h>

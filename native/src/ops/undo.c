@@ -177,14 +177,14 @@ static int write_back(const struct nb_undo_entry *entry, const struct nb_client 
 	char *permitted, *refused, *now;
 	int status;
 
-	if (!entry->op->lines || !client || !client->permit ||
+	if (!entry->op->keep || !client || !client->permit ||
 	    !client->permit(client, &whole, &ignored))
 		return nb_op_restore(entry->op, &entry->target, entry->value, error);
 	permitted = permitted_lines(entry, client);
 	status = permitted ? nb_op_restore(entry->op, &entry->target, permitted, error)
 			   : nb_fail_memory(error, "what may be written");
 	free(permitted);
-	if (status || !entry->op->keep)
+	if (status)
 		return status;
 	now = nb_op_read(entry->op, &entry->target, NULL);
 	whole.value = refused = lines(entry->op, entry->value, entry->value, now, 0);
@@ -296,12 +296,10 @@ static char *arm(const struct nb_undo_entry *entry)
 		       : NULL;
 }
 
-/*
- * What differs after a change was undone is the kernel's doing, or somebody changed it meanwhile.
+/* What differs after a change was undone is the kernel's doing, or somebody changed it meanwhile.
  * So it is put back, and the change made and undone again: what moves as before is the kernel's,
  * and alone is left to put back; what does not is given what it had. Returns `failed`, or what
- * this undo has.
- */
+ * this undo has. */
 static int repeat(struct nb_undo_entry *entry, const char *changed, int failed,
 		  const struct nb_client *client)
 {

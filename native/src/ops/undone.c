@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What workers of a campaign hold on this kernel, and have undone: a file beside its lock, an
+/* What workers of a campaign hold on this kernel, and have undone: a file beside its lock, an
  * int32_t for each change by its number, which is its scope: 0, the pid of who holds it, negative
  * once that undoes all it holds, UNDONE, or FAILED. Hosts of one kernel share it, as they have one
- * stack.
- */
+ * stack. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -60,13 +60,11 @@ struct nb_profile {
 void nb_profile_add(struct nb_profile *profile, uint32_t pid, uint64_t period,
 		    const uint64_t *chain, size_t length);
 
-/*
- * The text, to be freed, or NULL. Lines of ASCII:
+/* The text, to be freed, or NULL. Lines of ASCII:
  *   NAME VALUE                          event frequency begin end cpus samples lost ...
  *   f SYMBOL [MODULE]                   a frame; the first one is number 0
  *   p PID NAME                          a process; the first one is number 0
- *   s SAMPLES EVENTS PROCESS FRAME ...  a stack, the outermost frame first
- */
+ *   s SAMPLES EVENTS PROCESS FRAME ...  a stack, the outermost frame first */
 char *nb_profile_text(struct nb_profile *profile, size_t *length);
 void nb_profile_free(struct nb_profile *profile);
 

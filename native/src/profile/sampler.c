@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The operation `profile`: samples of where all CPUs of this kernel are, with call chains of
+/* The operation `profile`: samples of where all CPUs of this kernel are, with call chains of
  * the kernel. The target `sampling` reads `off`, `ready` or `on`, and takes `ready FREQUENCY`, `on`
  * and `off`, in this order; what was sampled is then read in parts: the targets 0, 1, ... until one
- * is empty. It takes root or CAP_PERFMON, and CAP_SYSLOG for the kernel's symbols.
- */
+ * is empty. It takes root or CAP_PERFMON, and CAP_SYSLOG for the kernel's symbols. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

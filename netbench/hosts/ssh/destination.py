@@ -178,9 +178,7 @@ def _through(jumps: str, hostname: str, port: str, config: Path | None) -> str:
 
 
 def resolve(destination: str, config: Path | None = None) -> Destination:
-    """What a destination means; `config` stands in for the user's and the system's SSH
-    configuration. Errors: HostError.
-    """
+    """What a destination means; `config`: instead of the user's and system's. Errors: HostError."""
     check_destination(destination)
     values = _ask_ssh(destination, config)
 

@@ -122,9 +122,7 @@ class KnownHosts:
         self._refuse_unknown(kind, key)
 
     def _accept(self, kind: str, key: bytes) -> str:
-        """The command that accepts exactly this key, also behind a jump host or an alias, where
-        ssh-keyscan cannot look.
-        """
+        """The command that accepts exactly this key, also where ssh-keyscan cannot look."""
         line = f"{self.name} {kind} {base64.b64encode(key).decode()}"
         make = (
             ""

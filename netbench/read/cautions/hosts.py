@@ -90,7 +90,7 @@ def other_way(evidence: Evidence) -> Cautions:
 def changed_facts(evidence: Evidence) -> Cautions:
     """A fact that does not decide about pooling changed during the campaign."""
     result = evidence.result
-    pooling = Epochs(result.hosts, result.handled).names
+    pooling = Epochs(result.hosts, result.handled, result.plan.pairs).names
     for host, entries in result.hosts.items():
         # entries of a host on one kernel, that follow each other
         for kernel in dict.fromkeys(result.kernels.values()) or ("",):
@@ -101,7 +101,7 @@ def changed_facts(evidence: Evidence) -> Cautions:
                     name
                     for name in was
                     if name in now
-                    and name not in pooling
+                    and name not in pooling[host]
                     and not same(name, was[name], now[name])
                     and not _may_change(name, result.factors)
                 ]
@@ -129,14 +129,14 @@ def _may_change(name: str, swept: tuple[str, ...]) -> bool:
 def kernels(evidence: Evidence) -> Cautions:
     """A host differs under two swept kernels in more than the kernel."""
     result = evidence.result
-    names = Epochs(result.hosts, result.handled).names
+    names = Epochs(result.hosts, result.handled, result.plan.pairs).names
     for host, entries in result.hosts.items():
         by_kernel = {result.kernel_of(entry): entry.known for entry in entries}
         by_kernel.pop("", None)
         for (one, was), (other, now) in itertools.pairwise(by_kernel.items()):
             changed = [
                 name
-                for name in names
+                for name in names[host]
                 if name in was and name in now and was[name] != now[name]
                 if not name.startswith(OF_KERNEL)
                 # a driver whose version is the kernel's release is part of the kernel

@@ -55,7 +55,7 @@ def _moved(name: str, by_block: Mapping[int, Sign]) -> str:
     """A counter over its blocks: `rx_dropped 120, most in block 4 (80)`."""
     worst = max(by_block, key=lambda block: by_block[block].amount)
     sign = by_block[worst]
-    if sign.kind in ("load", "steal"):
+    if sign.kind in ("load", "steal", "memory"):
         return f"{in_words(sign)} in block {worst}" + (", the most" if len(by_block) > 1 else "")
     total = sum(one.amount for one in by_block.values())
     most = f", most in block {worst} ({sign.amount:.0f})" if len(by_block) > 1 else ""

@@ -191,9 +191,7 @@ def few_requests(evidence: Evidence) -> Cautions:
 
 @caution(192, remedy="let the tool print one unit, or leave the unit out of the pattern")
 def units(evidence: Evidence) -> Cautions:
-    """A tool printed a metric in another unit than in the first run, of which it is no multiple:
-    these numbers are left out.
-    """
+    """A tool printed a metric in a unit that is no multiple of the first run's: it is left out."""
     for (cell, pair, metric), runs in evidence.result.odd_units.items():
         unit = evidence.result.units[metric] or "no unit"
         yield Caution(

@@ -1,6 +1,4 @@
-"""Requests in one table: load, rate, latency and what one costs, as letters about interrupts and
-busy polling have it.
-"""
+"""Requests in one table: load, rate, latency and what one costs."""
 
 from __future__ import annotations
 

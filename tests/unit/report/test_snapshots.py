@@ -1,6 +1,4 @@
-"""What reports say of results that were made up, as in expected/, and what must hold of each.
-`python -m tests.unit.report.test_snapshots` writes expected/ anew: read its diff.
-"""
+"""What reports say of made-up results: `python -m tests.unit.report.test_snapshots` writes it."""
 
 from __future__ import annotations
 
