@@ -43,7 +43,7 @@ class FactWatch:
             for fact in FACTS
             if fact.sources and all(source.op != "exec" for source in fact.sources)
             if not others & campaign.commands.keys()
-            if not others or fact.setting or fact.sources[0].op == "file"
+            if not others or fact.sources[0].op == "file"
             if not files or not fact.sources[0].target[0].startswith("/sys/")
             if fact.name in of_no_side or not (shared or "sysctl." in fact.setting)
         ]

@@ -155,6 +155,7 @@ const struct nb_op nb_op_features = {
 	.name = "features",
 	.about = "offloads of an interface by the kernel's names: NAME on, or NAME off, one a line",
 	.words = 1,
+	.lines = 1,
 	.named = 1,
 	.get = get_features,
 	.set = set_features,

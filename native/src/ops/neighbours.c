@@ -183,6 +183,7 @@ const struct nb_op nb_op_neighbours = {
 	.about = "what may change along with the target of an operation (`file PATH`, `link "
 		 "INTERFACE`, ...); `all` of the network; `only` some lines of it",
 	.words = 2,
+	.lines = 1,
 	.get = get_neighbours,
 	.set = restore_neighbours,
 	.restore = restore_neighbours,

@@ -21,6 +21,7 @@ struct nb_op {
 	const char *about;
 	size_t words; /* that its target has; 0: a program and its arguments */
 	int lasting;  /* what it sets is never undone: it ends with the process */
+	int lines;    /* each line of its text needs permission to be written */
 	int named;    /* a further word of its target has the names of lines: no other is read */
 	/* Read. */
 	int (*get)(const struct nb_target *target, FILE *text, struct nb_error *error);

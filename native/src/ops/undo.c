@@ -177,14 +177,14 @@ static int write_back(const struct nb_undo_entry *entry, const struct nb_client 
 	char *permitted, *refused, *now;
 	int status;
 
-	if (!entry->op->keep || !client || !client->permit ||
+	if (!entry->op->lines || !client || !client->permit ||
 	    !client->permit(client, &whole, &ignored))
 		return nb_op_restore(entry->op, &entry->target, entry->value, error);
 	permitted = permitted_lines(entry, client);
 	status = permitted ? nb_op_restore(entry->op, &entry->target, permitted, error)
 			   : nb_fail_memory(error, "what may be written");
 	free(permitted);
-	if (status)
+	if (status || !entry->op->keep)
 		return status;
 	now = nb_op_read(entry->op, &entry->target, NULL);
 	whole.value = refused = lines(entry->op, entry->value, entry->value, now, 0);
