@@ -20,7 +20,7 @@ from netbench.run.check_root import check_root, host_levels, needing_root
 from netbench.run.ends import EndFinder
 from netbench.run.finding import Finding
 from netbench.run.host_facts import read_all
-from netbench.run.host_load import warnings
+from netbench.run.host_load import looking, warnings
 from netbench.run.host_locks import changes_kernel
 from netbench.run.job import MadeSinks
 from netbench.run.left_over import ROOT, left_over
@@ -40,13 +40,14 @@ def check(
     alone: bool = False,
 ) -> list[Finding]:
     """Everything that can be said before a run, errors first. `sinks`: files that this campaign
-    made itself; `look`: seconds in which to see what else uses the hosts; `alone`: no campaign
-    follows.
+    made itself; `look`: seconds, at least, in which to see what else uses the hosts; `alone`: no
+    campaign follows.
 
     Errors: those of reaching a host.
     """
     pool.start_all(changes=not alone)
-    entries = read_all(campaign, pool)
+    with looking(campaign, pool, look) as noise:
+        entries = read_all(campaign, pool)
     boots = boots_of(campaign, pool, Journal(), lambda _: None)
     findings = [
         *(Finding("warning", "", what) for what in campaign.warnings),
@@ -57,7 +58,7 @@ def check(
         *_settings(campaign, pool),
         *check_overlap(campaign, [pool.host_worker(host).hello for host in campaign.roles]),
         *(boots.check() if boots and not pool.refused.keys() & pool.needing else ()),
-        *warnings(campaign, pool, entries, look),
+        *warnings(pool, entries, noise),
     ]
     return sorted(findings, key=lambda finding: ORDER.index(finding.level))
 

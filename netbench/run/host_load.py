@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from netbench.base.errors import EngineError
@@ -41,28 +41,32 @@ def _doubt(fact: str, value: str) -> tuple[str, str] | None:
     return None
 
 
-def warnings(
-    campaign: Campaign, pool: WorkerPool, entries: Entries, look: float = 0.0
-) -> Iterator[Finding]:
-    """Everything noticed. `look`: seconds to watch for noise. Errors: of losing a host."""
-    yield from _of_hosts(pool, entries)
-    if look:
-        yield from _noise(campaign, pool, entries, look)
-
-
-def _noise(
-    campaign: Campaign, pool: WorkerPool, entries: Entries, seconds: float
-) -> Iterator[Finding]:
-    """What disturbs hosts while nothing of the campaign runs there, as around a block."""
+@contextmanager
+def looking(
+    campaign: Campaign, pool: WorkerPool, seconds: float
+) -> Iterator[list[Mapping[str, Any]]]:
+    """Read what disturbs hosts, as around a block, while movers alone work there, and so many
+    seconds at least (0: do not). Errors: of losing a host.
+    """
     blocks: list[Mapping[str, Any]] = []
-    with NoiseMonitor(campaign, pool, blocks.append).around(0):
-        time.sleep(seconds)
+    due = time.monotonic() + seconds
+    with NoiseMonitor(campaign, pool, blocks.append).around(0) if seconds else nullcontext():
+        yield blocks
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+def warnings(
+    pool: WorkerPool, entries: Entries, blocks: Iterable[Mapping[str, Any]]
+) -> Iterator[Finding]:
+    """Everything noticed. Errors: of losing a host."""
+    yield from _of_hosts(pool, entries)
     for one in blocks:
         noise = parse_noise(to_line({"time": now(), **one}), "noise")
         for sign in signs(noise, entries[noise.host].clock_ticks):
             if sign.kind in LOOKED_FOR:
                 what, remedy = KINDS[sign.kind]
-                what = f"{what} within {seconds:g} s: {in_words(sign)}"
+                seconds = (noise.ns[1] - noise.ns[0]) / 1e9
+                what = f"{what} within {seconds:.2g} s: {in_words(sign)}"
                 yield Finding("warning", noise.host, what, remedy)
 
 

@@ -364,7 +364,9 @@ def seen(interface: str, look: float = 0.0, **facts: str) -> list[str]:
     with WorkerPool(made) as pool:
         here = read_all(made, pool)["here"]
         entries = {"here": replace(here, facts={**here.facts, **facts})}
-        return [one.what for one in host_load.warnings(made, pool, entries, look)]
+        with host_load.looking(made, pool, look) as blocks:
+            pass
+        return [one.what for one in host_load.warnings(pool, entries, blocks)]
 
 
 def test_check_sees_what_else_uses_the_cpus() -> None:

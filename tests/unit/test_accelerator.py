@@ -65,7 +65,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
     monkeypatch.setattr(trial, "DEVICE", device)
     monkeypatch.setattr(trial, "VHOST", tmp_path / "none")
     program = tmp_path / "qemu"
-    program.write_text("#!/bin/sh\necho 'no VMX' >&2\nexit 1\n")
+    program.write_text("#!/bin/sh\necho \"no VMX in $PWD\" >&2\nexit 1\n")
     program.chmod(0o755)
     return Tools({guests.PROGRAM: str(program)})
 
@@ -79,7 +79,7 @@ def kernel(tmp_path: Path) -> LabKernel:
 def test_without_kvm_guests_are_emulated(
     tools: Tools, kernel: LabKernel, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    why = "kernel 6.1 ended: no VMX"
+    why = "kernel 6.1 ended: no VMX in /"
     assert trial.choose([kernel], 2, tools) == Accelerator(why=why)
     assert capsys.readouterr().err == (
         f"netbench: guests are emulated (QEMU TCG), without KVM: {why}\n"
