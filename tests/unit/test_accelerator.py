@@ -65,7 +65,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
     monkeypatch.setattr(trial, "DEVICE", device)
     monkeypatch.setattr(trial, "VHOST", tmp_path / "none")
     program = tmp_path / "qemu"
-    program.write_text("#!/bin/sh\necho \"no VMX in $PWD\" >&2\nexit 1\n")
+    program.write_text('#!/bin/sh\necho "no VMX in $PWD" >&2\nexit 1\n')
     program.chmod(0o755)
     return Tools({guests.PROGRAM: str(program)})
 
