@@ -168,10 +168,18 @@ def _keys(question: Question) -> dict[str, Any]:
         | {k: w if NO_FILE.fullmatch(w) else os.path.abspath(w) for k, w in build.items() if w}
         for name, rev in ((BASE, question.base), (PATCHED, question.patched))
     }
+    hosts = _hosts(question.on)
+    both = {}
+    for key in suite.keys() & hosts.keys():
+        one, two = suite[key] or {}, hosts[key] or {}
+        if other := [name for name in one.keys() & two.keys() if one[name] != two[name]]:
+            raise RequestError(f"judge: --on and --suite give {key}: {other[0]} otherwise")
+        both[key] = one | two
     return (
         {"netbench": 1, "name": f"judge-{named}"}
         | suite
-        | _hosts(question.on)
+        | hosts
+        | both
         | {
             "kernels": kernels,
             "sweep": {"kernel": [BASE, PATCHED], **sweep},
@@ -217,7 +225,7 @@ def _mapping(text: str, path: str) -> dict[str, Any]:
     if problems.noted:
         raise CampaignError(path, problems.noted)
     keys: dict[str, Any] = {name: plain(node) for name, node in problems.tree.entries.items()}
-    for name in ("sweep", "repeat"):
+    for name in ("sweep", "repeat", "settings", "command"):
         if not isinstance(keys.get(name) or {}, dict):
             raise RequestError(f"judge: {path}: expected a mapping as {name}:")
     return keys

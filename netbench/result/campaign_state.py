@@ -121,6 +121,7 @@ def begin(files: Mapping[str, bytes], result: Path) -> CampaignState:
 def find(result: Path) -> CampaignState | None:
     """The state of a result's campaign, None where this account has none. What a folder of another
     account says is not believed: there it is the one that has left something changed at its place.
+    Errors: also where that is another than the folder says, which somebody has moved.
     """
     try:
         foreign = result.lstat().st_uid != os.geteuid()
@@ -128,11 +129,16 @@ def find(result: Path) -> CampaignState | None:
         folder = state_folder() / "campaigns" / identity.decode().strip()
     except (OSError, RuntimeError, ValueError):
         return None
-    if not foreign:
-        return CampaignState(folder) if _ID.fullmatch(identity) and _is_whole(folder) else None
+    own = CampaignState(folder) if _ID.fullmatch(identity) and _is_whole(folder) else None
+    if not foreign and own is None:
+        return None
     left = [each for _, each in unfinished() if isinstance(each, CampaignState)]
     begun = [each for each in left if (each.path / RESULT).exists()]
-    return next((each for each in begun if each.result == Path(os.path.abspath(result))), None)
+    there = next((each for each in begun if each.result == Path(os.path.abspath(result))), None)
+    if own and there and own.path != there.path:
+        what = f"it is of {own.path.name}, and another campaign left something changed there"
+        raise StoreError(f"{result} was moved: {what}; `restore {there.path.name}` puts that back")
+    return own or there
 
 
 def named(identity: str) -> CampaignState | None:

@@ -75,6 +75,7 @@ def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) ->
     suite.write_text(
         "netbench: 1\nname: x\nlab: netns\nhosts: {snd: {}, rcv: {}}\ntransfer: {chunk: 8K}\n"
         "sweep: {streams: [1, 4]}\nrepeat: {min: 3, metrics: [sender_cpu]}\nlimit: 5s\n"
+        "settings: {sg: on}\n"
     )
     question = QUESTION._replace(
         on=str(hosts), suite=str(suite), config="/boot/config", seconds=36000.0
@@ -88,7 +89,7 @@ def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) ->
     assert {cell.factors["streams"] for cell in wanted.cells} == {"1", "4"}
     assert "tso" not in wanted.cells[0].factors
     assert wanted.cells[0].settings == {}
-    assert "mtu" in wanted.settings
+    assert {"mtu", "sg"} <= wanted.settings.keys()
     assert {each.config for each in wanted.kernels.values()} == {"/boot/config"}
     with pytest.raises(RequestError, match="give --config, such as /boot/config-RELEASE"):
         judge.written(question._replace(config=""))

@@ -210,7 +210,7 @@ TAMPERINGS = {
         lambda dead: [(dead.folder / n).write_text("{") for n in ("plan.json", "campaign.yaml")],
         "campaign.yaml and plan.json was changed",
     ),
-    "another campaign's ID": Tampering(of_another, "journal.jsonl was changed", mends=False),
+    "another campaign's ID": Tampering(of_another, "was moved", False, "was moved", 1),
     "the folder is another's": Tampering(
         lambda dead: os.chown(dead.folder, 65534, 0), "belongs to nobody, who may have changed it"
     ),
