@@ -151,6 +151,7 @@ def resume(path: Path, plain: bool = False) -> Conclusion:
     its controller has ended, is left. Errors: StoreError, RequestError.
     """
     from netbench import campaign
+    from netbench.base.ownership import refuse_foreign
     from netbench.fleet.parts import as_planned
     from netbench.live.terminal_view import for_terminal
     from netbench.plan.plan import Plan
@@ -160,6 +161,7 @@ def resume(path: Path, plain: bool = False) -> Conclusion:
 
     progress = for_terminal(plain)
     store = Store.open(path)
+    refuse_foreign(path.resolve())
     file = str(path / "campaign.yaml")
     whole = campaign.parse(store.campaign_text(), file, inventories=False)
     begun = as_planned(whole, store.plan())

@@ -136,9 +136,7 @@ class Source:
 
 
 class Sink(NamedTuple):
-    """Where the receiver puts bytes: kind `discard` or `file` (path; overwrite allows an existing
-    file or a block device).
-    """
+    """Where the receiver puts bytes: kind `discard` or `file` (overwrite: an existing one)."""
 
     kind: str = "discard"
     path: str = ""

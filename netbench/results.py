@@ -91,9 +91,7 @@ class Results:
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        """One row a cell, pair and metric, as the CSV: cell pair FACTORS metric unit n mean low
-        high precision status.
-        """
+        """A row a metric: cell pair FACTORS metric unit n mean low high precision status."""
         frame = tidy(self.source.result, self.source.cells)
         frame.attrs["label"] = self.label
         return frame.astype(

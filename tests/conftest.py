@@ -51,10 +51,7 @@ for package in sys.argv[1:]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A network namespace of its own for each process of the tests, since campaigns lock theirs;
-    and for each netbench what users have: buffered streams, compiled modules, signals that are
-    heard (a handler ends with exec, what is ignored stays so).
-    """
+    """For each process a network namespace, since campaigns lock theirs, and what users have."""
     settings.load_profile("deep" if config.getoption("markexpr") == "slow" else "quick")
     for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)

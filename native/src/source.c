@@ -26,17 +26,25 @@ static _Thread_local struct {
 	char directory[4096];
 } made;
 
+/* In a folder of its own: of what is made in one that others may read they may watch each read
+ * (inotify(7)), in the reader's time. */
 static int nameless_file(const char *directory)
 {
-	char path[4200];
-	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char folder[4200], path[4300];
+	int fd, number;
 
-	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-		return fd;
-	snprintf(path, sizeof(path), "%s/netbench-XXXXXX", directory);
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
+	snprintf(folder, sizeof(folder), "%s/netbench-XXXXXX", directory);
+	if (!mkdtemp(folder))
+		return -1;
+	fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+		snprintf(path, sizeof(path), "%s/file", folder);
+		fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 		unlink(path);
+	}
+	number = errno;
+	rmdir(folder);
+	errno = number;
 	return fd;
 }
 

@@ -26,9 +26,7 @@ OWN_KEYS = (KERNEL, METERS)  # neither of transfer nor settings
 
 
 class Level(NamedTuple):
-    """One level of a key: `word` as it was written, `value` what it means, `written` the plain
-    value, `at` where it is.
-    """
+    """A level of a key: `word` as written, `value` what it means, `written` the plain value."""
 
     word: str
     value: Any  # of the type that the key has in model.Transfer, or a SettingLevel

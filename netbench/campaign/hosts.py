@@ -65,9 +65,7 @@ def _inventory(hosts: Table, problems: Problems) -> Inventory:
 
 
 def _merged(hosts: Table, inventory: Inventory, problems: Problems) -> Table:
-    """Every host by its name: what is written for it alone, over what a notation says of it, over
-    what the inventory says.
-    """
+    """Every host by its name: what is written for it, over a notation's, over the inventory's."""
     line = hosts.lines.get(FROM, 0)
     merged = replace(hosts, entries={}, lines={}, flow=False, written={})
     for name, keys in inventory.hosts.items():

@@ -4,6 +4,7 @@ then check what keys mean together.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,9 +34,7 @@ def load(
     catalogue: Catalogue | None = None,
     quick: bool = False,
 ) -> Campaign:
-    """Read a campaign file. `sets` are `PATH=VALUE` words of --set. Errors: CampaignError with
-    every problem of the file.
-    """
+    """Read a campaign file. `sets`: words of --set. Errors: CampaignError with every problem."""
     source = str(path)
     try:
         with Path(path).open("rb") as file:
@@ -93,8 +92,9 @@ def _rooted(tree: Table, folder: Path) -> bool:
         word
         for key, word in words
         if isinstance(word, Word)
-        and not (word.text or "/").startswith(("/", "~"))
+        and not os.path.expanduser(word.text or "/").startswith("/")
         and not (key in ("config", "fragment") and NO_FILE.fullmatch(word.text or ""))
+        and (key, word.text) != ("ssh_config", "none")  # OpenSSH's word for none
     ]
     for word in relative:
         word.text = str((Path.cwd() if word.origin else folder) / (word.text or ""))

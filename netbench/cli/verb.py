@@ -83,9 +83,7 @@ def add_result(parser: argparse.ArgumentParser, metavar: str = "R", optional: bo
 
 
 def add_paths(parser: argparse.ArgumentParser, metavar: str = "R", more: str = "") -> None:
-    """Results, one or more; words after other options belong to them, too. `more`: what the last
-    one is, which is written.
-    """
+    """Results, one or more, also behind other options. `more`: what the last is, to be written."""
     about = f"{NAMES}; {more}" if more else NAMES
     parser.add_argument("paths", type=Path, nargs="+", metavar=metavar, help=about)
     parser.set_defaults(writes=1 if more else 0)  # the last path is where to

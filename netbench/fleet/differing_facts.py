@@ -32,12 +32,12 @@ class Odd:
 
 
 def known_facts(result: Result, hosts: Sequence[str], cell: str = "") -> Known:
-    """The facts of hosts, as they were at the end, without what varies by itself, and with `cell`
+    """The facts of hosts in the last run that counts, without what varies by itself; with `cell`
     its settings as read back, but for buffers that the kernel sizes by what a run moved.
     """
     by_name: dict[str, dict[str, str]] = {}
     for host in hosts:
-        for entry in result.hosts.get(host, ())[-1:]:
+        for entry in result.in_force(host):
             own = {name: str(value) for name in OWN if (value := getattr(entry, name))}
             for name, value in (own | entry.known).items():
                 if not (name in BY_NAME and BY_NAME[name].varies):

@@ -12,9 +12,7 @@ _REPEAT = ("min", "max", "confidence", "precision", "metrics", "boots", "until")
 
 
 def plan_json(plan: Plan) -> dict[str, object]:
-    """`{cells: [{cell, factors}], order: [...], runs_total, seconds}`, and what a reader of the
-    result needs beside it.
-    """
+    """`{cells: [{cell, factors}], order: [...], runs_total, seconds}`, and what readers need."""
     campaign = plan.campaign
     return {
         "name": campaign.name,

@@ -267,9 +267,7 @@ class _Table:
         return "build" if self.builds.keys() >= set(self.boot[rows].tolist()) else "boot"
 
     def within(self, name: str, rows: Rows) -> Numbers:
-        """The values of a metric, free of what its boots differ by: whether these are independent
-        draws is another question.
-        """
+        """The values of a metric, free of what boots differ by: they may still be dependent."""
         column = self.values[rows, self.names.index(name)]
         have = ~np.isnan(column)
         return without_boots(column[have], self.boot[rows][have])

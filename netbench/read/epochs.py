@@ -35,12 +35,11 @@ class Epochs:
     def __init__(self, hosts: Hosts, handled: Iterable[str], pairs: Iterable[str]) -> None:
         """handled: what the campaign sets itself; facts of these keep no runs apart."""
         own = [name for name in handled if name != KERNEL]  # within a stratum kernels are equal
-        known = [entry.facts for entries in hosts.values() for entry in entries]
-        varying = {n for facts in known for n in facts if facts[n] == comparison.BY_ITSELF}
         self._kernels = KERNEL in handled
         self._entries = hosts
         self.names, self._filled = dict[str, list[str]](), dict[str, list[dict[str, str]]]()
         for host, entries in hosts.items():
+            varying = {n for e in entries for n, v in e.facts.items() if v == comparison.BY_ITSELF}
             names = comparison.must_match(handled_on(host, pairs, own))
             self.names[host] = [name for name in names if name not in varying]
             self._filled[host] = _filled(entries, self.names[host], self._kernels)
@@ -84,6 +83,10 @@ class Epochs:
         before = [i for i, kernel in enumerate(kernels[:-1]) if kernel == kernels[-1]]
         return _changes(filled[before[-1]], filled[-1]) if before else []
 
+    def is_back(self, host: str) -> bool:
+        """Whether facts of a host are what they were in an entry before the last but one."""
+        return self._numbers[host][-1] in self._numbers[host][:-2]
+
     @cached_property
     def several(self) -> bool:
         """Whether any host was not the same all the time."""
@@ -110,6 +113,9 @@ def not_pooled(hosts: Hosts, epochs: Epochs, last: int) -> list[str]:
         new = len(entries) > 1 and last and (entries[-1].from_run or 0) > last
         if new and (changed := epochs.changed(host)):
             changes = BETWEEN.join(comparison.change(*change) for change in changed)
+            if epochs.is_back(host):
+                lines.append(f"{host}: {changes}, as earlier: runs of then count again, since not")
+                continue
             lines.append(
                 f"{host}: {changes}: once a new run is ok, those before it are kept but not pooled"
                 " with new ones, and the host's cells begin anew; to go on with them instead, stop"

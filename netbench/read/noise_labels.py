@@ -25,7 +25,7 @@ KINDS = {
     ),
     "memory": (
         "TCP of the whole kernel, of all namespaces, held more pages than it gives out freely",
-        "look for who holds them (`ss -tm`); `sysctl net.ipv4.tcp_mem` has how many they may be",
+        "look for who holds them (`ss -tm` in each; `sysctl net.ipv4.tcp_mem` has the limits)",
     ),
     "clock": (
         "CPU clocks changed or were throttled",

@@ -98,6 +98,17 @@ class Result:
         return self._journal.ended()
 
     @cached_property
+    def last_counted(self) -> int:
+        """The number of the last run that counts; 0: none."""
+        runs = self.runs[(self.runs["status"] == "ok") & (self.runs["excluded"] == "")]["run"]
+        return int(runs.max()) if len(runs) else 0
+
+    def in_force(self, host: str) -> list[HostEntry]:
+        """The entry of a host that the last run that counts was made under, if it has any."""
+        entries = list(self.hosts.get(host, ()))
+        return [e for e in entries if (e.from_run or 0) <= self.last_counted][-1:] or entries[:1]
+
+    @cached_property
     def left_changed(self) -> list[LeftChanged]:
         """What was not as before once everything was put back."""
         return self._journal.all(LeftChanged)

@@ -22,9 +22,7 @@ _PAGE = Path("report", "index.html")
 
 @dataclass(frozen=True)
 class Entry:
-    """A result of an index: `finding` is the first sentence of its report, "" where `overview.why`
-    says why there is none.
-    """
+    """A result of an index: `finding` is its report's first sentence, or "": `overview.why`."""
 
     overview: Overview
     finding: str

@@ -209,7 +209,7 @@ def hardware(result: Result) -> str:
     """`2x EPYC 9454 (96 cores), Linux 6.12.4, mlx5_core, 100000 Mb/s, MTU 4096`; hosts that differ
     are told one by one.
     """
-    facts = [entries[-1].facts for entries in result.hosts.values() if entries]
+    facts = [entry.facts for host in result.hosts for entry in result.in_force(host)]
     machines = Counter(", ".join(_machine(known, KERNEL in result.factors)) for known in facts)
     if len(machines) == 1:
         ((machine, hosts),) = machines.items()

@@ -287,9 +287,7 @@ class Journal:
     """
 
     def __init__(self, path: Path | None = None, copy: Path | None = None, why: str = "") -> None:
-        """`copy`: for readers of the result. `why` nothing that a host must be put back from can be
-        kept; "" where it can.
-        """
+        """`copy`: for readers of the result; `why`: nothing that must be put back can be kept."""
         self._path, self._lines = path, JsonLines(path) if path else None
         self._copy = JsonLines(copy) if copy else None
         self._why = why

@@ -244,9 +244,7 @@ class Store:
             raise cannot("write", self.path / "log.txt", error) from error
 
     def records(self, having: bytes = b"") -> Iterator[Record]:
-        """All whole records, in order, whose line holds these bytes. Errors: StoreError with the
-        line of one that is none.
-        """
+        """All whole records whose line holds these bytes. Errors: StoreError with the line."""
         where = self._lines.where
         return (parse_record(each, where(at)) for at, each in self._lines if having in each)
 

@@ -4,6 +4,7 @@ about and after that are told apart.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -11,16 +12,28 @@ from contextlib import suppress
 
 from netbench.base.errors import NetbenchError
 from netbench.facts.comparison import BY_ITSELF, change, handled_on, must_match
+from netbench.facts.fact import FactSource
 from netbench.facts.registry import FACTS
 from netbench.hosts.probe import read_facts
 from netbench.model import Campaign
 from netbench.run.host_facts import subjects
 from netbench.run.recorder import Recorder
 from netbench.run.worker_pool import WorkerPool
+from netbench.settings.ethtool import Feature, Parameters
+from netbench.settings.files import Sysfs
+from netbench.settings.link import Mtu, Qdisc, SegmentSize
+from netbench.settings.named import CommandSetting, find, side_of
 
 PAUSE = 1.0  # seconds, at least, between two looks
 OFTEN = 4  # how many changes of a fact make one that changes by itself
+_MOVES_LINKS = re.compile(r"sysfs\..*/net/|sysctl\.net\.ipv[46]\.(?!tcp_)")  # or routes
+OF_LINK = {Feature, Parameters, Mtu, Qdisc, SegmentSize}
 Facts = dict[str, str | None]
+
+
+def _is_of_network(source: FactSource) -> bool:
+    """Whether it is of one network namespace of a kernel, as known."""
+    return source.op != "file" or "/net/ipv" in source.target[0]
 
 
 class FactWatch:
@@ -34,18 +47,23 @@ class FactWatch:
         self._campaign, self._pool, self._recorder, self._say = campaign, pool, recorder, say
         handled, pairs = (*campaign.handled, "tcp_metrics"), [pair.name for pair in campaign.pairs]
         keys = {*campaign.settings, *(key for cell in campaign.cells for key in cell.settings)}
-        others = {key.rpartition(".")[2] for key in keys if "sysctl." not in key}
-        files = any("sysfs." in key for key in keys)
-        shared = sum(host.local for host in campaign.hosts.values()) > 1
+        found = (find(side_of(key)[1], campaign.commands) for key in keys)
+        kinds = {type(setting[0]) for setting in found if setting}
+        links = kinds & OF_LINK or any(map(_MOVES_LINKS.search, keys))
+        hellos = [pool.host_worker(host).hello for host in campaign.roles]
+        networks = {(hello.boot_id, hello.network) for hello in hellos}
+        one_network = len(networks) < len(hellos)
+        one_kernel = len({hello.boot_id for hello in hellos}) < len(hellos)
         of_no_side = must_match(handled)
         self._facts = [  # that are read without a program
             fact
             for fact in FACTS
             if fact.sources and all(source.op != "exec" for source in fact.sources)
-            if not others & campaign.commands.keys()
-            if not others or fact.sources[0].op == "file"
-            if not files or not fact.sources[0].target[0].startswith("/sys/")
-            if fact.name in of_no_side or not (shared or "sysctl." in fact.setting)
+            if CommandSetting not in kinds
+            if not links or fact.sources[0].op == "file"
+            if Sysfs not in kinds or not fact.sources[0].target[0].startswith("/sys/")
+            if fact.name in of_no_side
+            or not (one_network or (one_kernel and not _is_of_network(fact.sources[0])))
         ]
         self._names = {h: must_match(handled_on(h, pairs, handled)) for h in campaign.roles}
         self._looked: dict[str, int] = {}  # after which run
@@ -59,6 +77,7 @@ class FactWatch:
         if not at_once and time.monotonic() < self._due:
             return
         read: dict[str, Facts] = {}
+        self._looked.setdefault("", self._recorder.last)
 
         def ask(host: str) -> None:
             worker = self._pool.host_worker(host)
@@ -74,7 +93,9 @@ class FactWatch:
             for host, changes in changed.items():
                 told = "; ".join(change(*each) for each in changes)
                 self._say(f"{host}: {told}: runs before, about and after that are told apart")
-            self._recorder.keep_changes(min(self._looked.get(h, 0) for h in changed), changed)
+            looked = min(self._looked.get(host, self._looked[""]) for host in changed)
+            begun = (self._recorder.hosts[host][-1].from_run for host in changed)
+            self._recorder.keep_changes(max(looked, *((run or 1) - 1 for run in begun)), changed)
         self._looked |= dict.fromkeys(read, self._recorder.last)
 
     def _changed(self, host: str, facts: Facts) -> list[tuple[str, str, str]]:

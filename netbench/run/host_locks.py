@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 
 from netbench.base.errors import EngineError, HostBusy, HostError
+from netbench.base.ownership import own_users
 from netbench.engine.worker import Worker
 from netbench.model import Campaign
 from netbench.result.store import Store
@@ -114,7 +115,9 @@ class HostLocks:
 
 def result_name(campaign: Campaign, store: Store) -> str:
     """The holder that others see on locked hosts: the campaign's name and its folder's."""
-    return f"{campaign.name[:24]}/{_UNFIT.sub('_', store.path.resolve().name)[:26]}"
+    own = store.path.is_symlink() and store.path.lstat().st_uid in own_users()  # `latest`
+    name = (store.path.resolve() if own else store.path.absolute()).name
+    return f"{campaign.name[:24]}/{_UNFIT.sub('_', name)[:26]}"
 
 
 def refuse_busy(pool: WorkerPool) -> None:

@@ -247,9 +247,7 @@ class NoiseMonitor:
         return entry
 
     def _fetches(self) -> bool:
-        """Whether kernel threads move data in some cell: then what is not our workers' may be the
-        transfer's all the same.
-        """
+        """Whether kernel threads move data in some cell: CPU of others may be the transfer's."""
         workers = list(self._pool.workers().values())
         send = workers[0].catalogue.send if workers else {}
         methods = {c.transfer.send for c in self._campaign.cells if not c.transfer.tool.external}
@@ -286,9 +284,7 @@ class NoiseMonitor:
         return {host: readings[host] for host in self._hosts if host in readings}
 
     def _speak(self, readings: Mapping[str, Reading], hosts: list[str], worker: Worker) -> None:
-        """Give the first of the hosts of a kernel the ticks of our processes on all of them; none
-        where not all are known.
-        """
+        """Give the first host of a kernel the ticks of our processes on all, if all are known."""
         first = readings[hosts[0]]
         first.kernel = hosts
         own = [readings[host].own for host in hosts if host in readings]

@@ -61,9 +61,7 @@ def proofs(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, list[Nu
 
 
 def beside(row: Row) -> bool:
-    """Counters that go to samples/ and not into the record: per CPU (too many), and gauges (their
-    difference means nothing).
-    """
+    """Counters that go to samples/, not into the record: per CPU (too many), and gauges."""
     return row.per == "cpu" or "gauge" in row.flags
 
 

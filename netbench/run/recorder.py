@@ -191,9 +191,7 @@ def status_of(error: Exception) -> Status:
 
 
 def _steady(entry: HostEntry) -> HostEntry:
-    """What of an entry must not change without being noticed: all but the number of its first run
-    and what varies by itself.
-    """
+    """What of an entry must not change unnoticed: not its first run, nor what varies by itself."""
     varying = {fact.name for fact in FACTS if fact.varies}
     facts = {name: value for name, value in entry.facts.items() if name not in varying}
     return replace(entry, facts=facts, from_run=None, missing={}, unread={}, not_held={})

@@ -61,9 +61,7 @@ class Runner:
         say: Callable[[str], None],
         seconds: Told | None = None,
     ) -> None:
-        """`campaign`: what of the plan's has hosts in the pool; `seconds`: who is told what a run
-        moves while it lasts.
-        """
+        """`campaign`: what has hosts in the pool; `seconds`: who is told what a run moves."""
         self._campaign = campaign
         self._pool = pool
         self._settings = settings

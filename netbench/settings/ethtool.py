@@ -38,9 +38,7 @@ class Feature(Setting):
         return on_or_off(level)
 
     def _features(self, what: str, place: SettingContext) -> dict[str, str]:
-        """Those of the interface that belong to this setting, with their state: `on`, `off
-        [fixed]`, `off [requested on]`.
-        """
+        """Those of this setting, with their state: `on`, `off [fixed]`, `off [requested on]`."""
         pattern = what or self.pattern
         every = fields(place.read("features", place.interface))
         features = {name: every[name] for name in fnmatch.filter(every, pattern)}

@@ -15,9 +15,7 @@ EMPTY = "none"
 
 
 class KernelFile(Value):
-    """White space between words is of no account; of a choice such as `always [madvise] never` the
-    level is what is chosen.
-    """
+    """White space is of no account; of a choice (`always [madvise] never`) the chosen one."""
 
     levels = "what the kernel's file takes"
 

@@ -21,9 +21,7 @@ from netbench.stats.pairs import Series
 
 @dataclass(frozen=True)
 class Failures:
-    """Of a level and of its baseline: failed runs, and runs in all. `stands`: a verdict does,
-    whatever they would have been.
-    """
+    """Of a level and of its baseline: failed runs, and all. `stands`: a verdict does anyway."""
 
     failed: int
     runs: int

@@ -74,9 +74,7 @@ def runs(source: Source) -> pd.DataFrame:
 
 
 def cells(source: Source) -> pd.DataFrame:
-    """One row a cell, pair and metric: campaign result label cell pair FACTORS metric unit n mean
-    low high precision status.
-    """
+    """A row a metric: campaign result label cell pair FACTORS metric unit n mean low high ..."""
     result = source.result
     return _named(result, tidy(result, source.cells), label_of(result))
 

@@ -1,7 +1,4 @@
-"""Nothing is allocated in the measured window, where it would be measured as the transfer. A
-dynamic worker of the same sources writes down every call of the allocator, by
-native/tests/malloc_hook.c; these times are compared with the window's edges on the same clock.
-"""
+"""Nothing is allocated in the measured window: calls, by malloc_hook.c, beside its edges."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The structure of native/src: no circle between files, one file that changes a run's phase. A file
-pair (`flow.c` and `flow.h`) is one node; it depends on the headers it includes and on the pairs
-that define the symbols its object file needs.
-"""
+"""The structure of native/src: no circle between file pairs, one that changes a run's phase."""
 
 from __future__ import annotations
 

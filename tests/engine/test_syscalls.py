@@ -1,7 +1,4 @@
-"""Each method makes the system calls that it is named for, and no others, a chunk at a time:
-strace(1) counts the flow's thread from outside what its proofs count from inside. What it does once
-a run stays below FIXED, and there are many more chunks than that.
-"""
+"""Each method makes the system calls that it is named for: strace(1) counts beside its proofs."""
 
 from __future__ import annotations
 

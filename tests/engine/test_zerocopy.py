@@ -1,7 +1,4 @@
-"""MSG_ZEROCOPY: what the engine says of its completions is what strace(1) sees in the error queue;
-none is lost, none gets out of its window; limits of pinned memory slow it down or are named. Over
-loopback the kernel copies, and says so: tests of guests look at the rest.
-"""
+"""MSG_ZEROCOPY: the engine says of its completions what strace(1) sees in the error queue."""
 
 from __future__ import annotations
 

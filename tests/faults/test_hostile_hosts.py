@@ -1,7 +1,4 @@
-"""Hosts that attack their controller, through a real sshd: it ends within its deadlines, in bounded
-memory, with a message and the right exit code. BEHAVIOURS (tests/support/hostile_worker.py) are
-workers that turn hostile, SHELLS login shells, SERVERS what listens in place of sshd.
-"""
+"""Hosts that attack their controller, through a real sshd: it ends in time, with a message."""
 
 from __future__ import annotations
 

@@ -470,6 +470,8 @@ def test_of_a_long_fact_only_what_changed_is_said() -> None:
     """And an old change is not said again."""
     hosts = {"snd": [entry(1, "6.1"), entry(13, "6.2")]}
     assert [len(not_pooled(hosts, Epochs(hosts, (), TWO), last)) for last in (12, 13)] == [1, 0]
+    again = {"snd": [*hosts["snd"], entry(20, "6.1")]}
+    assert "count again" in not_pooled(again, Epochs(again, (), TWO), 14)[0]
     names = " ".join(f"feature-{i}" for i in range(20))
     before, after = f"on: {names} tso gro; off: lro", f"on: {names} gro; off: tso lro"
     said = comparison.change("features", before, after)
@@ -600,6 +602,7 @@ def test_what_others_change_while_a_campaign_runs_keeps_its_runs_apart(
     monkeypatch.setattr(Recorder, "next_number", number)
     text = "netbench: 1\nname: w\ntransfer: {duration: 20ms}\nrepeat: {min: 6, max: 6}\n"
     text += "sweep: {sysctl.net.ipv4.tcp_limit_output_bytes: [1048576, 1148576]}\n"
+    text += "settings: {tcp_metrics: keep}\n"  # of no interface
     conclusion = conductor.start(campaign.parse(text, "w.yaml"), tmp_path)
     entries = read_facts_file(conclusion.path / "facts.json")["here"]
     known = [(entry.from_run, entry.facts["mtu"]) for entry in entries]

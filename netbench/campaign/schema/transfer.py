@@ -296,9 +296,7 @@ _SAME = {*Transfer._fields} - {"send_buffer", "receive_buffer", "options"}
 
 
 def meaning(values: Values, options: Sequence[str]) -> Transfer:
-    """What values mean, defaults filled in. `options` names those that the values' methods declare;
-    others are left out.
-    """
+    """What values mean, defaults filled in. `options`: those that the values' methods declare."""
     given = {key: value for key, value in values.items() if key in _SAME}
     if "connections" in values:
         given["streams"] = values["connections"]
