@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,15 @@ def test_what_is_sent_arrives(
         assert same_digest(sides)
     if method.has("to_file"):
         assert sink.read_bytes() == content.of(source, length, from_buffer)
+
+
+def test_files_that_are_made_have_a_folder_that_nobody_can_watch(
+    pair: Pair, content: Content
+) -> None:
+    pair.run("sendfile", "read", {"chunk": CHUNK, **content.options("files")}, {}, bytes=FEWER)
+    fds = Path(f"/proc/{pair.sender.hello.pid}/fd").iterdir()
+    made = [Path(link) for link in map(os.readlink, fds) if link.endswith(" (deleted)")]
+    assert [file.parent.exists() for file in made] == [False] * FILES, "inotify(7) sees none"
 
 
 # Each column once at its odd end: streams, chunk, receive_chunk, align, preamble, warm-up.
