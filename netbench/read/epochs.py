@@ -114,7 +114,8 @@ def not_pooled(hosts: Hosts, epochs: Epochs, last: int) -> list[str]:
         if new and (changed := epochs.changed(host)):
             changes = BETWEEN.join(comparison.change(*change) for change in changed)
             if epochs.is_back(host):
-                lines.append(f"{host}: {changes}, as earlier: runs of then count again, since not")
+                again = "the runs of that time count again, those since do not"
+                lines.append(f"{host}: {changes}, as it was earlier: {again}")
                 continue
             lines.append(
                 f"{host}: {changes}: once a new run is ok, those before it are kept but not pooled"

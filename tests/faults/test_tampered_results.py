@@ -281,6 +281,8 @@ def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
     if how in ("exchanged", "link"):  # of another account, to root's own
         os.symlink(dead.folder.rename(dead.place / "own"), dead.folder)
         os.lchown(dead.folder, 1234, 1234)
+    if how == "exchanged":
+        (dead.place / "own" / campaign_state.ID).write_text(f"{'f' * 32}\n")
     words = {"--all": "--all", "R": str(dead.folder), "exchanged": str(dead.folder)}
     done = call("restore", words.get(how, identity))
     assert (done.returncode, done.stderr, dead.happened("mended")) == (0, "", True)

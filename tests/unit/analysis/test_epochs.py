@@ -103,7 +103,7 @@ def test_a_resumed_campaign_is_told_only_of_changes_within_a_kernel() -> None:
     entries = [entry(1, "6.1", 1), entry(2, "6.12", 4), entry(3, "6.1", 7)]
     assert told(entries, ["kernel"]) == []
     (said,) = told(entries, [])
-    assert said.startswith("snd: kernel was 6.12, then 6.1, as earlier: runs of then count again")
+    assert said.startswith("snd: kernel was 6.12, then 6.1, as it was earlier: the runs of that")
     (said,) = told([*entries[:2], entry(3, "6.1", 7, tcp_sack="0")], ["kernel"])
     assert said.startswith("snd: tcp_sack was 1, then 0")
 
