@@ -8,7 +8,6 @@ plots.
 from __future__ import annotations
 
 import json
-import os.path
 import re
 import shutil
 import tempfile
@@ -179,14 +178,7 @@ def _is_built(campaign: Campaign) -> bool:
 
 
 def _pinned(campaign: Campaign) -> Campaign:
-    """With commits in place of revisions, and an SSH configuration that is the same from any
-    folder: `restore` may be called in another. Errors: RequestError.
-    """
-    from netbench.campaign import changed
-
-    file = Path(os.path.expanduser(next(iter(campaign.hosts.values())).ssh_config or "/"))
-    if not file.is_absolute():
-        campaign = changed(campaign, {"ssh_config": json.dumps(str(file.absolute()))})
+    """With commits in place of revisions. Errors: RequestError."""
     if not _is_built(campaign):
         return campaign
     from netbench.kernels.built import pinned

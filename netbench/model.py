@@ -125,9 +125,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """Where the sender takes bytes from: kind `memory`, `zero`, `file` (path) or `files` (count
-    files of size bytes).
-    """
+    """Where the sender takes bytes: `memory`, `zero`, `file` (path) or `files` (count of size)."""
 
     kind: str = "memory"
     path: str = ""

@@ -40,7 +40,8 @@ static int nameless_file(const char *directory)
 	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
 		snprintf(path, sizeof(path), "%s/file", folder);
 		fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-		unlink(path);
+		if (fd >= 0)
+			unlink(path);
 	}
 	number = errno;
 	rmdir(folder);

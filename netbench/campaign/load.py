@@ -143,6 +143,7 @@ def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) 
             problems.noted.extend(error.problems)
     _one_run(tree)
     write_out(problems)
+    _rooted(tree, Path.cwd())  # `restore` may be called elsewhere
     text = _effective(tree, f"transfer {' '.join(arguments)}")
     return build(tree, problems, catalogue, text)
 

@@ -13,8 +13,6 @@ _LONG = 60  # characters
 SIDES = "sender", "receiver"
 BY_ITSELF = "changes by itself"
 """What a fact is that has changed often: it keeps no runs apart any more."""
-CHANGING = "changing: "
-"""How a fact begins that changed within the runs it is of: these are pooled with none."""
 
 
 def handled_on(host: str, pairs: Iterable[str], handled: Iterable[str]) -> list[str]:

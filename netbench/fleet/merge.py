@@ -66,7 +66,7 @@ def merge(paths: Sequence[Path], folder: Path) -> Merged:
     final = new_place(folder, first.plan.name) if folder.is_dir() else folder
     if final.exists():
         raise RequestError(f"{final} is there already; name a new folder")
-    with new_folder(final) as draft:
+    with new_folder(final) as (draft, _):
         write_new(draft / "campaign.yaml", first.text.encode())
         write_new(draft / "plan.json", document(planned))
         write_runs(parts, entries, places, draft)

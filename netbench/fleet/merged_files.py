@@ -102,10 +102,15 @@ def facts(parts: Sequence[PartResult], entries: Sequence[Entry]) -> Mapping[str,
     after = len(entries) + 1
 
     def renumbered(host: str, known: HostEntry) -> HostEntry:
-        if known.from_run in (None, 1):  # since before there were runs
-            return known
-        since = (number for run, number in runs.get(host, ()) if run >= (known.from_run or 1))
-        return replace(known, from_run=min(since, default=after))
+        def first(number: int | None) -> int | None:
+            if number in (None, 1):  # since before there were runs
+                return number
+            since = (new for run, new in runs.get(host, ()) if run >= (number or 1))
+            return min(since, default=after)
+
+        return replace(
+            known, from_run=first(known.from_run), changed_from=first(known.changed_from)
+        )
 
     return {
         host: tuple(renumbered(host, known) for known in each)

@@ -102,7 +102,8 @@ class PartResult:
 
     def entries(self, number: int, places: Places) -> Iterator[Entry]:
         """Its records, each checked."""
-        changes = sorted({e.from_run or 1 for each in self.hosts.values() for e in each} - {1})
+        known = [entry for entries in self.hosts.values() for entry in entries]
+        changes = sorted({n or 1 for e in known for n in (e.changed_from, e.from_run)} - {1})
         at_begin: dict[int, int] = {}  # by block
         lines, offset, seen = JsonLines(self.folder / "records.jsonl"), 0, set[int]()
         for at, line in lines:

@@ -69,7 +69,15 @@ own() {  # one look: in a shared folder it may become a link, or another user's 
   (cd -P "$1" && [ -O . ] && folder=$(cd -P "${1%/*}" && pwd -P)/${1##*/} &&
     case $(ls -ldn .) in ?????w*|????????w*) false;; esac &&
     case $(cat /proc/self/mounts) in *" $folder fuse"*) false;; esac &&
-    [ "$(pwd -P)" = "$folder" ] && echo "$folder") 2>/dev/null
+    [ "$(pwd -P)" = "$folder" ] && alone && echo "$folder") 2>/dev/null
+}
+alone() {  # nobody but who owns / may put another folder in the place of this one
+  root=$(ls -ldn / | { read -r _ _ it _; echo "$it"; })
+  until [ "$(pwd -P)" = / ]; do
+    cd .. && set -- $(ls -ldn .)
+    case $3 in "$root"|"$user") ;; *) false; return;; esac
+    case $1 in ?????w???[!tT]*|????????w[!tT]*) false; return;; esac
+  done
 }
 runs() {
   why=$("$1" mover </dev/null 2>&1 >/dev/null)
@@ -100,7 +108,7 @@ prune() {
     while read -r old; do rm -f "$old"; done
 }
 installed() {
-  [ "$(digest "$target" 2>/dev/null)" = "$sum" ]
+  [ "$(digest "$target" 2>/dev/null)" = "$hash" ]
 }
 of_root() {
   for at in / /usr /usr/local /usr/local/libexec PLACE "$target"; do
@@ -129,11 +137,10 @@ fi
 
 if [ "$role" = helper ] && [ "$user" != 0 ]; then
   command -v sudo >/dev/null 2>&1 || { echo netbench:nosudo; exit 1; }
-  sum=$(digest "$found")
-  target=PLACE/worker-$sum
+  target=PLACE/$name
   of_root
   if ! installed; then
-    why=$(sudo -n -- sh -c 'INSTALL' install "$found" "$sum" </dev/null 2>&1 >/dev/null) &&
+    why=$(sudo -n -- sh -c 'INSTALL' install "$found" "$hash" </dev/null 2>&1 >/dev/null) &&
       echo netbench:installed
     of_root
   fi

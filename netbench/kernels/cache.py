@@ -8,4 +8,5 @@ from pathlib import Path
 
 def base() -> Path:
     """The cache's folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "netbench"
+    place = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return place.absolute() / "netbench"

@@ -12,7 +12,7 @@ a release and a command line of its own, and boots of one build must agree in th
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from netbench.facts import comparison
@@ -24,7 +24,9 @@ BETWEEN = " | "  # changes
 KERNEL = "kernel"
 OF_KERNEL = ("kernel", "command_line")  # beginnings of facts that a swept kernel brings along
 Epoch = tuple[int, ...]
-"""Numbers of what the hosts of a pair were like; equal where no fact that must match differs."""
+"""Numbers of what the hosts of a pair were like, equal where no fact that must match differs; below
+0 of runs in which one changed: ~N, N that of the entry after the change.
+"""
 Stratum = tuple[str, str]
 """A pair, and the level of the factor `kernel` ("" where it is not swept)."""
 
@@ -46,19 +48,11 @@ class Epochs:
         self._numbers = {
             host: [known.index(entry) for entry in known] for host, known in self._filled.items()
         }
-        self._mixed = {
-            host: {known.index(e) for e in known if any(map(_is_changing, e.values()))}
-            for host, known in self._filled.items()
-        }
         self._from_run = {host: _from_run(entries) for host, entries in hosts.items()}
 
     def of(self, pair: str, run: int, boot: int) -> Epoch:
         """The epoch of a run."""
         return tuple(self._number(host, run, boot) for host in pair.split(">"))
-
-    def is_mixed(self, pair: str, epoch: Epoch) -> bool:
-        """Whether a fact changed within its runs: they never count."""
-        return any(n in self._mixed.get(h, ()) for h, n in zip(pair.split(">"), epoch, strict=True))
 
     def _number(self, host: str, run: int, boot: int) -> int:
         """By the entry in force: the last that began by then; by boot where entries do not say with
@@ -69,23 +63,32 @@ class Epochs:
             return 0
         begun = self._from_run[host]
         if begun is not None:
-            return numbers[max(bisect_right(begun, run) - 1, 0)]
+            at = max(bisect_right(begun, run) - 1, 0)
+            is_last, filled = at + 1 == len(begun), self._filled[host]
+            changes = None if is_last else self._entries[host][at + 1].changed_from
+            mixed = changes and changes <= run and _changes(filled[at], filled[at + 1])
+            return ~(at + 1) if mixed else numbers[at]
         return numbers[
             max((i for i, e in enumerate(self._entries[host]) if e.boot <= boot), default=0)
         ]
 
-    def changed(self, host: str) -> list[tuple[str, str, str]]:
-        """What is otherwise in a host's last entry than in the one before: (fact, before, now).
-
-        Where kernels are swept, than in the one before of the same kernel.
+    def not_pooled(self, pair: str, latest: Epoch, counted: Collection[Epoch]) -> str:
+        """What a resumed campaign must say where facts of a pair are others than in its latest ok
+        runs, those on this kernel; counted: all its epochs that have such runs.
         """
-        kernels, filled = _kernels(self._entries[host], self._kernels), self._filled[host]
-        before = [i for i, kernel in enumerate(kernels[:-1]) if kernel == kernels[-1]]
-        return _changes(filled[before[-1]], filled[-1]) if before else []
-
-    def is_back(self, host: str) -> bool:
-        """Whether facts of a host are what they were in an entry before the last but one."""
-        return self._numbers[host][-1] in self._numbers[host][:-2]
+        new = tuple(self._numbers.get(host, (0,))[-1] for host in pair.split(">"))
+        for host, was, now in zip(pair.split(">"), latest, new, strict=True):
+            kernels = _kernels(self._entries.get(host, ()), self._kernels)
+            if was != now and kernels[was] != kernels[now]:
+                return ""
+        changes = self.describe(pair, latest, new)
+        if changes and new in counted:
+            return f"{changes}, as in earlier runs: these count again, those since do not"
+        return changes and (
+            f"{changes}: once a new run is ok, those before it are kept but not pooled with new"
+            " ones, and cells begin anew; to go on with them instead, stop now, bring this back to"
+            " what it was and resume"
+        )
 
     @cached_property
     def several(self) -> bool:
@@ -96,37 +99,18 @@ class Epochs:
         """What was otherwise in one epoch than in the other: `snd: kernel was 6.18.0, then 6.18.1`,
         more of them with BETWEEN; "" of one with itself, but for a mixed one.
         """
-        if one == other:
-            return "facts changed within these runs" if self.is_mixed(pair, one) else ""
-        changes = [
-            f"{host}: {comparison.change(*change)}"
-            for host, a, b in zip(pair.split(">"), one, other, strict=True)
-            for change in _changes(self._filled[host][a], self._filled[host][b])
-        ]
-        return BETWEEN.join(dict.fromkeys(changes))
+        changes = dict[str, None]()
+        for host, a, b in zip(pair.split(">"), one, other, strict=True):
+            when = ", in these runs" if a < 0 else ""
+            known = self._filled.get(host, [{}])
+            found = _changes(known[~a - 1], known[~a]) if a < 0 else _changes(known[a], known[b])
+            changes |= dict.fromkeys(f"{host}: {change}{when}" for change in found)
+        return BETWEEN.join(changes)
 
 
-def not_pooled(hosts: Hosts, epochs: Epochs, last: int) -> list[str]:
-    """What a resumed campaign must say: facts that are others than in its runs up to `last`."""
-    lines = []
-    for host, entries in hosts.items():
-        new = len(entries) > 1 and last and (entries[-1].from_run or 0) > last
-        if new and (changed := epochs.changed(host)):
-            changes = BETWEEN.join(comparison.change(*change) for change in changed)
-            if epochs.is_back(host):
-                again = "the runs of that time count again, those since do not"
-                lines.append(f"{host}: {changes}, as it was earlier: {again}")
-                continue
-            lines.append(
-                f"{host}: {changes}: once a new run is ok, those before it are kept but not pooled"
-                " with new ones, and the host's cells begin anew; to go on with them instead, stop"
-                " now, bring this back to what it was and resume"
-            )
-    return lines
-
-
-def _is_changing(value: str) -> bool:
-    return value.startswith(comparison.CHANGING)
+def is_mixed(epoch: Epoch) -> bool:
+    """Whether a fact changed within its runs: they never count."""
+    return min(epoch) < 0
 
 
 def stratum(record: Record) -> Stratum:
@@ -202,8 +186,10 @@ def _with_builds_alike(
     return alike
 
 
-def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """What differs, of what both know: (fact, before, now)."""
+def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """What differs, of what both know, in words."""
     return [
-        (name, was, now[name]) for name, was in before.items() if name in now and was != now[name]
+        comparison.change(name, was, now[name])
+        for name, was in before.items()
+        if name in now and was != now[name]
     ]

@@ -19,7 +19,7 @@ from netbench.base.json_lines import JsonLines
 from netbench.read.accounts import accounts_of
 from netbench.read.counters import Number, is_known
 from netbench.read.derive import in_one_unit, metrics_of
-from netbench.read.epochs import Epoch, Epochs, Stratum, stratum
+from netbench.read.epochs import Epoch, Epochs, Stratum, is_mixed, stratum
 from netbench.read.meter_choice import by_best_meter, contradictions
 from netbench.read.noise_labels import labels
 from netbench.read.readbacks import ReadbackTally
@@ -140,7 +140,7 @@ class _Reader:
         """Count ok runs in their epoch; say where the mechanism did not engage, and why."""
         place = stratum(runs.record)
         epoch = self.epochs.of(runs.record.pair, runs.numbers[0], runs.record.boot)
-        mixed = self.epochs.is_mixed(runs.record.pair, epoch)
+        mixed = is_mixed(epoch)
         if runs.rows[-1] >= self.last_row.get(place, 0) and not mixed:
             self.last_row[place] = int(runs.rows[-1])
             self.latest[place] = epoch

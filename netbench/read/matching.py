@@ -151,9 +151,9 @@ def _hosts(a: Result, b: Result) -> Collection[tuple[str, str]]:
 
 
 def _known(result: Result, host: str) -> dict[str, str]:
-    """Each fact over all entries of a host: one value, or all that there were."""
+    """Each fact over the runs of a host that count: one value, or all that there were."""
     values: dict[str, set[str]] = {}
-    for entry in result.hosts.get(host, ()):
+    for entry in result.in_force(host):
         for name, value in entry.known.items():
             if not value.startswith(REDACTED):  # which has a meaning in one copy alone
                 values.setdefault(name, set()).add(value)

@@ -98,15 +98,24 @@ class Result:
         return self._journal.ended()
 
     @cached_property
-    def last_counted(self) -> int:
-        """The number of the last run that counts; 0: none."""
-        runs = self.runs[(self.runs["status"] == "ok") & (self.runs["excluded"] == "")]["run"]
-        return int(runs.max()) if len(runs) else 0
+    def _counted(self) -> dict[str, list[int]]:
+        """The numbers of the runs that count, by host."""
+        runs = self.runs[(self.runs["status"] == "ok") & (self.runs["excluded"] == "")]
+        by_pair = {str(pair): of["run"].tolist() for pair, of in runs.groupby("pair")}
+        hosts: dict[str, list[int]] = {}
+        for pair, numbers in by_pair.items():
+            for host in pair.split(">"):
+                hosts.setdefault(host, []).extend(numbers)
+        return hosts
 
     def in_force(self, host: str) -> list[HostEntry]:
-        """The entry of a host that the last run that counts was made under, if it has any."""
+        """The entries of a host that runs which count were made under; all, where none counts."""
         entries = list(self.hosts.get(host, ()))
-        return [e for e in entries if (e.from_run or 0) <= self.last_counted][-1:] or entries[:1]
+        begun = [entry.from_run for entry in entries if entry.from_run is not None]
+        if len(begun) < len(entries):
+            return entries
+        used = {max(bisect_right(begun, run) - 1, 0) for run in self._counted.get(host, ())}
+        return [entries[at] for at in sorted(used)] or entries
 
     @cached_property
     def left_changed(self) -> list[LeftChanged]:

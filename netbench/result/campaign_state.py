@@ -130,15 +130,19 @@ def find(result: Path) -> CampaignState | None:
     except (OSError, RuntimeError, ValueError):
         return None
     own = CampaignState(folder) if _ID.fullmatch(identity) and _is_whole(folder) else None
-    if not foreign and own is None:
-        return None
     left = [each for _, each in unfinished() if isinstance(each, CampaignState)]
     begun = [each for each in left if (each.path / RESULT).exists()]
-    there = next((each for each in begun if each.result == Path(os.path.abspath(result))), None)
+    there = next((each for each in begun if _place(each.result) == _place(result)), None)
     if own and there and own.path != there.path:
         what = f"it is of {own.path.name}, and another campaign left something changed there"
         raise StoreError(f"{result} was moved: {what}; `restore {there.path.name}` puts that back")
     return own or there
+
+
+def _place(result: Path) -> Path:
+    """Its path, through no link but of folders above it."""
+    place = Path(os.path.abspath(result))
+    return Path(os.path.realpath(place.parent)) / place.name
 
 
 def named(identity: str) -> CampaignState | None:

@@ -192,6 +192,9 @@ class HostEntry(JsonObject):
     engine: Annotated[str, "the engine's version"] = ""
     layout: Annotated[str, "the hash of the engine's descriptors"] = ""
     from_run: Annotated[Integer | None, "the number of the first run that it holds for"] = None
+    changed_from: Annotated[
+        Integer | None, "of the first run that may have seen its facts change; null: none did"
+    ] = None
     on: Annotated[
         str | None, 'the level of `kernel` that netbench booted ("": the original kernel)'
     ] = None

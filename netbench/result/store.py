@@ -32,7 +32,6 @@ from netbench.base.opening import (
     hold,
     let_go,
     make_folder,
-    open_folder,
     open_inside,
     write_new,
 )
@@ -103,8 +102,8 @@ class Store:
         except StoreError as error:
             why = str(error)
         try:
-            with new_folder(final) as draft:
-                hold(final, open_folder(draft))
+            with new_folder(final) as (draft, opened):
+                folder = hold(final, os.dup(opened))
                 for file, data in {**files, **dict.fromkeys(_LINES, b"")}.items():
                     write_new(draft / file, data, forced=True)
         except BaseException:
@@ -112,7 +111,9 @@ class Store:
             if state:
                 state.forget()
             raise
-        return Store(final, state, why)
+        store = Store(final, state, why)
+        store._folder = folder  # whatever is put there by now
+        return store
 
     @staticmethod
     def open(path: Path) -> Store:
@@ -144,7 +145,7 @@ class Store:
         try:
             if self.state:
                 self.state.lock(self.path)
-            self._folder = hold(self.path)
+            self._folder = self._folder or hold(self.path)
             self._records = open_inside(self._lines.path, flags=os.O_RDWR)
             with suppress(*[StoreError] * bool(self.state)):  # other readers can lock it, too
                 campaign_state.lock_file(self._records, self.path)
@@ -174,6 +175,8 @@ class Store:
             )
         refuse_foreign(self.path.resolve(), opened=self._folder)  # not what is there by now
         differing = [n for n in CAMPAIGN_FILES if self.state.read(n) != read_whole(self.path / n)]
+        if f"{self.identity}\n".encode() != read_whole(self.path / ID):
+            differing.append(ID)
         if not self._is_begun:
             differing.append("journal.jsonl")
         if differing:
@@ -280,9 +283,9 @@ def new_place(results: Path, name: str) -> Path:
 
 
 @contextmanager
-def new_folder(final: Path) -> Iterator[Path]:
+def new_folder(final: Path) -> Iterator[tuple[Path, int]]:
     """A folder to write a new result into, which is at its place when the context ends, whole, or
-    nowhere. Errors: PlaceError.
+    nowhere; and its descriptor. Errors: PlaceError, StoreError.
     """
     draft = final.parent / f".{final.name}.new"
     try:
@@ -290,9 +293,10 @@ def new_folder(final: Path) -> Iterator[Path]:
             shutil.rmtree(draft.name, ignore_errors=True, dir_fd=above)  # what a kill left
             os.mkdir(draft.name, 0o755, dir_fd=above)
             try:
-                hold(draft, os.open(draft.name, FOLDER, dir_fd=above))
+                opened = hold(draft, os.open(draft.name, FOLDER, dir_fd=above))
+                refuse_foreign(draft, opened=opened)
                 make_folder(draft / "samples", 0o755)
-                yield draft
+                yield draft, opened
                 force_names(draft)
                 os.rename(draft.name, name, src_dir_fd=above, dst_dir_fd=above)
             except BaseException:

@@ -26,7 +26,6 @@ from netbench.engine.catalogue import Row
 from netbench.model import Campaign
 from netbench.plan.plan import Boot, Plan, ProfileRun, Unit
 from netbench.plan.plan_json import plan_json
-from netbench.read.epochs import not_pooled
 from netbench.result import codec
 from netbench.result.journal import Ended, Why
 from netbench.result.record import Record
@@ -246,11 +245,9 @@ class Conductor:
     def _begin(self) -> None:
         """Lock the hosts, keep their facts, and replay the records that there are."""
         self._held.claim()
-        hosts = self._recorder.keep_facts(
-            self._held.described(read_all(self._campaign, self._pool))
-        )
+        self._recorder.keep_facts(self._held.described(read_all(self._campaign, self._pool)))
         ledger = self._recorder.ledger
-        for line in not_pooled(hosts, ledger.epochs, ledger.runs):
+        for line in ledger.not_pooled():
             self._progress.say(line)
         if self._plan.runs_total > 1:
             _ = t_quantile(1, 0.95), codec.adapter(Record)  # once; 300 ms, not between two runs

@@ -26,7 +26,7 @@ from netbench.settings.named import CommandSetting, find, side_of
 
 PAUSE = 1.0  # seconds, at least, between two looks
 OFTEN = 4  # how many changes of a fact make one that changes by itself
-_MOVES_LINKS = re.compile(r"sysfs\..*/net/|sysctl\.net\.ipv[46]\.(?!tcp_)")  # or routes
+_MOVES_LINKS = re.compile(r"sysfs\..*/net/|sysctl\.net[./]ipv[46][./](?!tcp_)")  # or routes
 OF_LINK = {Feature, Parameters, Mtu, Qdisc, SegmentSize}
 Facts = dict[str, str | None]
 
@@ -37,9 +37,7 @@ def _is_of_network(source: FactSource) -> bool:
 
 
 class FactWatch:
-    """Of a campaign's hosts. What its own settings may take along is not looked at. `say` gets a
-    line a change.
-    """
+    """Of a campaign's hosts, but for what its own settings may take along. `say`: each change."""
 
     def __init__(
         self, campaign: Campaign, pool: WorkerPool, recorder: Recorder, say: Callable[[str], None]
@@ -71,9 +69,7 @@ class FactWatch:
         self._due = 0.0
 
     def look(self, at_once: bool) -> None:
-        """Compare facts with those in force. A host that does not answer is left to the next run.
-        Errors: StoreError.
-        """
+        """Compare facts with those in force, of hosts that answer. Errors: StoreError."""
         if not at_once and time.monotonic() < self._due:
             return
         read: dict[str, Facts] = {}
@@ -91,8 +87,10 @@ class FactWatch:
         found = {host: self._changed(host, facts) for host, facts in read.items()}
         if changed := {host: changes for host, changes in found.items() if changes}:
             for host, changes in changed.items():
-                told = "; ".join(change(*each) for each in changes)
-                self._say(f"{host}: {told}: runs before, about and after that are told apart")
+                for name, was, now in changes:
+                    kept = "runs before, about and after that are told apart"
+                    kept = "it keeps no runs apart any more" if now == BY_ITSELF else kept
+                    self._say(f"{host}: {change(name, was, now)}: {kept}")
             looked = min(self._looked.get(host, self._looked[""]) for host in changed)
             begun = (self._recorder.hosts[host][-1].from_run for host in changed)
             self._recorder.keep_changes(max(looked, *((run or 1) - 1 for run in begun)), changed)

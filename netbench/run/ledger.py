@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.accounts import Account
 from netbench.read.derive import in_one_unit, metrics_of
-from netbench.read.epochs import KERNEL, Epoch, Epochs, Stratum, stratum
+from netbench.read.epochs import KERNEL, Epoch, Epochs, Stratum, is_mixed, stratum
 from netbench.result.files import Hosts
 from netbench.result.record import Record
 from netbench.stats.closing import Assessment, Standing, group_closings, groups, most, target_of
@@ -153,7 +153,7 @@ class Ledger:
         account.failures = 0
         place = stratum(record)
         epoch = self.epochs.of(record.pair, record.run, record.boot)
-        if self._latest.get(place) != epoch and not self.epochs.is_mixed(record.pair, epoch):
+        if self._latest.get(place) != epoch and not is_mixed(epoch):
             self._latest[place] = epoch
             self._reopen(place)
         shared = self._shared.get(record.pair, False)
@@ -161,6 +161,15 @@ class Ledger:
         for _ in in_one_unit(record, metrics, self._printed):
             pass
         account.tallies[epoch].add(record.block, record.boot, metrics, self._repeat.metrics)
+
+    def not_pooled(self) -> list[str]:
+        """What a resumed campaign must say of facts: a line a pair."""
+        lines = dict[str, None]()
+        for place, latest in self._latest.items():
+            accounts = [self._accounts[key] for key in self._of_place.get(place, ())]
+            counted = {epoch for account in accounts for epoch in account.tallies if epoch}
+            lines[self.epochs.not_pooled(place[0], latest, counted)] = None
+        return [line for line in lines if line]
 
     def _reopen(self, place: Stratum) -> None:
         """Other tallies count in a stratum now, which may be closed or not."""

@@ -11,7 +11,6 @@ from netbench.base.errors import EngineError, RequestError, RootRefused
 from netbench.base.json_lines import now
 from netbench.engine.binding import Code
 from netbench.engine.catalogue import Row
-from netbench.facts.comparison import CHANGING
 from netbench.facts.registry import FACTS
 from netbench.plan.plan import Plan, ProfileRun, Unit
 from netbench.result.files import HostEntry, Hosts
@@ -44,10 +43,10 @@ class Recorder:
         self._number: int | None = None  # of the last run, once records were read
         self._profile_number: int | None = None  # of the last profile run, likewise
 
-    def keep_facts(self, read: Mapping[str, HostEntry], boot: int | None = None) -> Hosts:
+    def keep_facts(self, read: Mapping[str, HostEntry], boot: int | None = None) -> None:
         """Add what was read of hosts to facts.json: an entry for each boot that a host was seen in,
-        and for each change of its facts within one, and replay the records by these. Returns
-        facts.json. Errors: StoreError.
+        and for each change of its facts within one, and replay the records by these. Errors:
+        StoreError.
 
         `boot`: the number of the boot that the campaign has just made. Without it the number goes
         up by one where a host's boot id has changed.
@@ -70,22 +69,18 @@ class Recorder:
         replay(self.store, self.ledger)
         self.boot = max(known[-1].boot for known in hosts.values())
         self._number = max(self.ledger.runs, self._number or 0)
-        return hosts
 
     def keep_changes(
         self, since: int, changes: Mapping[str, Iterable[tuple[str, str, str]]]
     ) -> None:
-        """Facts of hosts that changed (name, was, now) between the run `since` and the last: the
-        runs of that time have an entry, and those that follow. Errors: StoreError.
-        """
+        """Keep facts that changed (name, was, now) after the run `since`. Errors: StoreError."""
         with self._lock:
-            last, block = {host: self.hosts[host][-1] for host in changes}, self.ledger.block
-            self._number = since
-            for before in (CHANGING + "{} to ", ""):
-                new = {h: {n: f"{before.format(a)}{b}" for n, a, b in changes[h]} for h in last}
-                self.keep_facts(
-                    {h: replace(e, facts={**e.facts, **new[h]}) for h, e in last.items()}
-                )
+            block, read = self.ledger.block, dict[str, HostEntry]()
+            for host, new in changes.items():
+                last = self.hosts[host][-1]
+                facts = {**last.facts, **{name: now for name, _, now in new}}
+                read[host] = replace(last, facts=facts, changed_from=since + 1)
+            self.keep_facts(read)
             while self.ledger.block < block:
                 self.ledger.next_block()
 
@@ -194,4 +189,5 @@ def _steady(entry: HostEntry) -> HostEntry:
     """What of an entry must not change unnoticed: not its first run, nor what varies by itself."""
     varying = {fact.name for fact in FACTS if fact.varies}
     facts = {name: value for name, value in entry.facts.items() if name not in varying}
-    return replace(entry, facts=facts, from_run=None, missing={}, unread={}, not_held={})
+    told = replace(entry, facts=facts, from_run=None, changed_from=None)
+    return replace(told, missing={}, unread={}, not_held={})

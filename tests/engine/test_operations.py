@@ -272,8 +272,7 @@ def test_an_interface_goes_by_its_own_name(here: Namespace, worker: Worker) -> N
         error = refusal(worker, op, ("ensx", *more))
         assert f"'ensx' is another name of the interface {DATA}" in str(error)
         assert error.remedy == f"write {DATA}"
-        error = refusal(worker, op, ("eth9", *more))
-        assert "no interface 'eth9' on this host" in str(error)
+        assert "no interface 'eth9' on this host" in str(refusal(worker, op, ("eth9", *more)))
         for name in ("", "..", "a/b", "x" * 16):
             said = str(refusal(worker, op, (name, *more)))
             assert re.search("not the name of an interface|no interface", said)

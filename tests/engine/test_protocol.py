@@ -339,8 +339,7 @@ def test_tcp_counters_are_those_of_ss(pair: Pair) -> None:
     for name, side in (("sender", sent), ("receiver", received)):
         ss = seen[name]
         assert ss["segs_out"] > 10
-        # Nothing but a late acknowledgement or window update can come between the worker's look and
-        # that of ss.
+        # Nothing but a late acknowledgement or window update is between the two looks.
         for counter, theirs in (("segments_out", "segs_out"), ("segments_in", "segs_in")):
             assert abs(side.total("tcp", counter, Edge.OPEN) - ss[theirs]) <= 3
         assert side.total("tcp", "cwnd", Edge.OPEN) == ss["cwnd"]

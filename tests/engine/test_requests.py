@@ -89,8 +89,7 @@ def test_a_run_of_so_many_requests_has_them_all(
     options["threads"] = 2 if connections > 2 and wait != "block" else 0
     client, server = run(pair, **{**options, **sizes}, wait=wait)
     for side in (client, server):
-        moved = side.moved("request", "transactions")
-        assert moved == count
+        assert side.moved("request", "transactions") == count
         assert warmup or side.total("request", "transactions") == count
     assert histogram(client).count == count
 

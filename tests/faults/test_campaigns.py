@@ -244,8 +244,7 @@ def test_a_terminal_that_closes_in_mid_run(
     code, _ = campaign.end()
     assert code == (0 if ignored else 130)
     assert [pid for pid in workers if Path(f"/proc/{pid}").exists()] == []
-    ended = Store.open(campaign.folder).journal.ended()
-    assert ended == ("done" if ignored else "interrupted")
+    assert Store.open(campaign.folder).journal.ended() == ("done" if ignored else "interrupted")
     assert (len(campaign.records()) == 40) == ignored
     resumed(campaign.folder)
     assert campaign.records()[: len(kept)] == kept

@@ -405,8 +405,7 @@ def test_what_takes_the_place_of_a_merged_result_is_not_written(
         write_runs(*words)
 
     monkeypatch.setattr(merge, "write_runs", exchanged)
-    done = call("merge", *parts, tmp_path / "out")
-    assert "defect" not in done.stderr
+    assert "defect" not in call("merge", *parts, tmp_path / "out").stderr
     assert list(own.iterdir()) == []
     monkeypatch.undo()
     part = shutil.copytree(parts[0], tmp_path / "part")

@@ -205,12 +205,7 @@ def test_what_replaced_a_sink_between_runs_is_not_written(
     [
         (Path.symlink_to, "", False, "is a symbolic link"),
         (Path.symlink_to, ", overwrite: true", True, "is a symbolic link"),
-        (
-            lambda sink, _: sink.mkdir(),
-            ", overwrite: true",
-            True,
-            "is a directory; name a file",
-        ),
+        (lambda sink, _: sink.mkdir(), ", overwrite: true", True, "is a directory; name a file"),
         (
             lambda sink, _: os.mknod(sink, 0o600 | 0o060000, os.makedev(1, 0)),
             *("", True, "is a block device; choose another path"),

@@ -215,8 +215,8 @@ TAMPERINGS = {
         lambda dead: os.chown(dead.folder, 65534, 0), "belongs to nobody, who may have changed it"
     ),
     "no ID": unknown(lambda dead: (dead.folder / "id").unlink()),
-    "an ID that leads elsewhere": unknown(
-        lambda dead: (dead.folder / "id").write_text("../../../result\n")
+    "an ID that leads elsewhere": Tampering(
+        lambda dead: (dead.folder / "id").write_text("../../../result\n"), "id was changed"
     ),
     "a state folder that is lost": unknown(lambda dead: shutil.rmtree(state_folder())),
     "another account's, with a line added": unknown(lose_state_and_add),
@@ -238,7 +238,8 @@ def test_what_was_tampered_with_is_named_and_not_acted_on(
 ) -> None:
     records = (dead.folder / "records.jsonl").read_bytes()
     row.act(dead)
-    done = dead.run(verb)
+    (dead.place / "way").symlink_to(dead.place)
+    done = dead.run(verb, f"{dead.place}/way/{dead.folder.name}")
     said = " ".join(done.stderr.split())
     assert ("defect" in said, dead.happened("evil")) == (False, False)
     assert not dead.happened("earlier"), "it was undone before"
@@ -589,8 +590,7 @@ def test_others_may_write_nothing_of_a_result_and_read_nothing_of_the_state(
     assert own.stat().st_mode & 0o777 == 0o700
 
 
-# A result that was edited by hand, or damaged by another program: every verb that reads it
-# names the place
+# A result that was edited by hand, or damaged: every verb that reads it names the place
 
 
 CAMPAIGN_OF_DAMAGE = "netbench: 1\nname: d\nverify: off\ntransfer: {duration: 20ms, warmup: 2ms}\nrepeat: {min: 3, max: 3}\nsettings: {tcp_metrics: keep}\n"

@@ -28,7 +28,6 @@ from netbench.plan.plan import Plan
 from netbench.read.accounts import ACCOUNTS
 from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
-from netbench.read.epochs import Epochs, not_pooled
 from netbench.read.load import load
 from netbench.read.result import Result
 from netbench.report.source import Source
@@ -405,9 +404,11 @@ def test_which_runs_a_change_excludes(tmp_path: Path, case: str) -> None:
 
 def test_only_the_pairs_of_the_host_that_changed_lose_runs(tmp_path: Path) -> None:
     both = Synth(pairs=("a>b", "c>d"), runs=4)
-    folder = changed(tmp_path / "r", both, {17: {"clock_source": "hpet"}}, "d")
-    runs = load(folder).runs
-    assert set(runs[runs["excluded"] != ""]["pair"]) == {"c>d"}
+    changes = {17: {"clock_source": "hpet"}, 99: {"clock_source": "tsc"}}
+    result = load(changed(tmp_path / "r", both, changes, "d"))
+    assert set(result.runs[result.runs["excluded"] != ""]["pair"]) == {"c>d"}
+    in_force = [[e.from_run for e in result.in_force(host)] for host in "bd"]
+    assert in_force == [[1], [17]], "no run was made under the last"
 
 
 CAMPAIGN = """\
@@ -467,11 +468,6 @@ def test_a_resumed_campaign_says_what_changed_and_begins_anew(
 
 
 def test_of_a_long_fact_only_what_changed_is_said() -> None:
-    """And an old change is not said again."""
-    hosts = {"snd": [entry(1, "6.1"), entry(13, "6.2")]}
-    assert [len(not_pooled(hosts, Epochs(hosts, (), TWO), last)) for last in (12, 13)] == [1, 0]
-    again = {"snd": [*hosts["snd"], entry(20, "6.1")]}
-    assert "count again" in not_pooled(again, Epochs(again, (), TWO), 14)[0]
     names = " ".join(f"feature-{i}" for i in range(20))
     before, after = f"on: {names} tso gro; off: lro", f"on: {names} gro; off: tso lro"
     said = comparison.change("features", before, after)
@@ -588,8 +584,15 @@ def test_this_machine_is_what_systemd_says() -> None:
 
 
 @pytest.mark.root
+@pytest.mark.parametrize(
+    ("held", "seen"),  # what a setting may take along is not looked at
+    [
+        ("tcp_metrics: keep", [(4, 5, "9000"), (7, 8, "65536")]),
+        ("sysctl.net/ipv4/ip_default_ttl: 64", []),
+    ],
+)
 def test_what_others_change_while_a_campaign_runs_keeps_its_runs_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: str, seen: list[tuple[int, int, str]]
 ) -> None:
     monkeypatch.setattr(fact_watch, "PAUSE", 0.0)
     honest, mtu = Recorder.next_number, {4: "9000", 7: "65536"}
@@ -602,10 +605,9 @@ def test_what_others_change_while_a_campaign_runs_keeps_its_runs_apart(
     monkeypatch.setattr(Recorder, "next_number", number)
     text = "netbench: 1\nname: w\ntransfer: {duration: 20ms}\nrepeat: {min: 6, max: 6}\n"
     text += "sweep: {sysctl.net.ipv4.tcp_limit_output_bytes: [1048576, 1148576]}\n"
-    text += "settings: {tcp_metrics: keep}\n"  # of no interface
+    text += f"settings: {{{held}}}\n"
     conclusion = conductor.start(campaign.parse(text, "w.yaml"), tmp_path)
     entries = read_facts_file(conclusion.path / "facts.json")["here"]
-    known = [(entry.from_run, entry.facts["mtu"]) for entry in entries]
-    both = "changing: 65536 to 9000", "changing: 9000 to 65536"
-    assert known == [(1, "65536"), (4, both[0]), (5, "9000"), (7, both[1]), (8, "65536")]
-    assert load(conclusion.path).runs["excluded"].ne("").sum() == 4
+    known = [(entry.changed_from, entry.from_run, entry.facts["mtu"]) for entry in entries]
+    assert known == [(None, 1, "65536"), *seen]
+    assert load(conclusion.path).runs["excluded"].ne("").sum() == 2 * len(seen)

@@ -259,8 +259,7 @@ def test_the_report_names_what_moved_where_and_labels_the_runs(tmp_path: Path) -
     labelled = ["Icmp.InDestUnreachs 1" in label for label in runs["noise"]]
     assert labelled == [False, True, False, False]
     assert cells_of(load(ended.path))[0].n == 4, "never dropped"
-    said = " ".join(text.render(build(ended.path)).split())
-    assert "Icmp.InDestUnreachs 1" in said
+    assert "Icmp.InDestUnreachs 1" in " ".join(text.render(build(ended.path)).split())
 
 
 # --- what entries mean ---

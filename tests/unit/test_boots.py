@@ -326,8 +326,7 @@ def test_a_journal_knows_the_original_kernels_of_hosts_until_they_are_back() -> 
     assert journal.seen_boot_id("a") == "9"
 
 
-# Conducting. The hosts are simulated: what they run is three lines in a file, and a program is
-# their power switch.
+# The hosts are simulated: a file of three lines, and a program as their power switch.
 
 SWITCH = """\
 #!/bin/sh

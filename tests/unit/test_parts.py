@@ -115,9 +115,10 @@ def test_a_transfer_holds_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.chdir(tmp_path)
     started = Mock(side_effect=PlaceError("enough"))
     monkeypatch.setattr("netbench.run.conductor.start", started)
-    with pytest.raises(PlaceError):
-        api.transfer("hosts={here: {ssh: h, address: 127.0.0.1}}", "ssh_config=./sc")
-    assert started.call_args.args[0].hosts["here"].ssh_config == f"{tmp_path}/sc"
+    for word, taken in (("./sc", f"{tmp_path}/sc"), ("none", "none")):  # OpenSSH's word
+        with pytest.raises(PlaceError):
+            api.transfer("hosts={here: {ssh: h, address: 127.0.0.1}}", f"ssh_config={word}")
+        assert started.call_args.args[0].hosts["here"].ssh_config == taken
 
 
 def test_pairs_that_share_a_link_are_in_one_part() -> None:

@@ -133,8 +133,7 @@ def test_what_is_written_is_read_back(record: Record) -> None:
 
 
 def test_the_shape_on_disk() -> None:
-    line = json.dumps(WHOLE).encode()
-    assert parse_record(line, WHERE).to_json() == WHOLE
+    assert parse_record(json.dumps(WHOLE).encode(), WHERE).to_json() == WHOLE
     failed = {key: WHOLE[key] for key in list(WHOLE)[:10]} | {"status": "failed"}
     assert parse_record(json.dumps(failed).encode(), WHERE).to_json() == failed
 

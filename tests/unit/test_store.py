@@ -33,13 +33,15 @@ def store(tmp_path: Path) -> Store:
     return made
 
 
-def test_what_takes_the_place_of_a_result_is_not_written(store: Store, tmp_path: Path) -> None:
-    """The folder above may be another account's, who may move it away."""
+def test_what_takes_the_place_of_a_result_is_not_written(tmp_path: Path) -> None:
+    """The folder above may be another account's, who may move it away: also before it is locked."""
+    store = Store.create(tmp_path / "results", "name", "netbench: 1\n", {"cells": []})
     other = tmp_path / "other"
     for folder in (other, other / "samples"):
         folder.mkdir()
     made = store.path.rename(tmp_path / "away")
     store.path.symlink_to(other)
+    store.lock()
     store.append(record(1))
     store.noise({"block": 0, "host": "here", "ns": [0, 0]})
     store.journal.write(Restored((1,), "here"))

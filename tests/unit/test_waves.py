@@ -268,8 +268,7 @@ def test_no_run_waits_at_the_gate_for_one_that_fails_before_it_is_there(
     kept = executed._recorder.records
     assert kept["a>b"].concurrent == ()
     assert kept["a>b"].reason == "it began"
-    lost = isinstance(error, WorkerLost)
-    assert kept["c>d"].status == ("interrupted" if lost else "failed")
+    assert kept["c>d"].status == ("interrupted" if isinstance(error, WorkerLost) else "failed")
 
 
 # --- settings of the whole kernel ---

@@ -130,8 +130,8 @@ def kernels(evidence: Evidence) -> Cautions:
     """A host differs under two swept kernels in more than the kernel."""
     result = evidence.result
     names = Epochs(result.hosts, result.handled, result.plan.pairs).names
-    for host, entries in result.hosts.items():
-        by_kernel = {result.kernel_of(entry): entry.known for entry in entries}
+    for host in result.hosts:
+        by_kernel = {result.kernel_of(entry): entry.known for entry in result.in_force(host)}
         by_kernel.pop("", None)
         for (one, was), (other, now) in itertools.pairwise(by_kernel.items()):
             changed = [

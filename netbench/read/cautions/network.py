@@ -85,6 +85,7 @@ def congestion(evidence: Evidence) -> Cautions:
     for r in evidence.result.readbacks:
         if r.name == "congestion" and r.side == "sender" and r.read:
             used.setdefault(r.read, set()).add(evidence.label(r.cell, r.pair))
+    swept = {key.replace("/", ".") for key in evidence.result.factors}
     for name in sorted(name for name in used if name.startswith("bbr")):
         yield Caution(
             f"{name} paces by the bandwidth that it probed: throughput depends on when it probes,"
@@ -93,7 +94,7 @@ def congestion(evidence: Evidence) -> Cautions:
             f"read back in {count(len(used[name]), 'cell')}",
             "runs of 30 s or more, or cubic where the network is not what is tested",
         )
-    if len(used) > 1 and not CONGESTION & set(evidence.result.factors):
+    if len(used) > 1 and not CONGESTION & swept:
         each = (f"{name} in {count(len(cells), 'cell')}" for name, cells in sorted(used.items()))
         yield Caution(
             "Cells ran with different congestion control, which is not a factor.",
@@ -116,8 +117,8 @@ def tcp_metrics(evidence: Evidence) -> Cautions:
     """TCP kept what it learnt in one run (round-trip time, reordering, ssthresh) for the
     connections of the next, so runs may depend on the run before.
     """
-    handled = evidence.result.handled
-    if TCP_METRICS & {key.removeprefix("sender.").removeprefix("receiver.") for key in handled}:
+    sides = (key.removeprefix("sender.") for key in evidence.result.handled)
+    if TCP_METRICS & {key.removeprefix("receiver.").replace("/", ".") for key in sides}:
         return
     first = {
         host: next(filter(_is_used, entries), None)

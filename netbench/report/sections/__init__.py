@@ -49,9 +49,7 @@ SECTIONS = (
 def sections(
     of_cells: bool = True, of_fleets: bool = True
 ) -> Iterator[Callable[[Source], Section | None]]:
-    """The functions of SECTIONS, in order; of_cells: with those that are of cells; of_fleets: with
-    the add-on's.
-    """
+    """Those of SECTIONS, in order; of_cells: with those of cells; of_fleets: with the add-on's."""
     for row in SECTIONS:
         if (of_cells or not row.of_cells) and (of_fleets or row.module != ADD_ON):
             file = row.module or row.name

@@ -62,9 +62,7 @@ def _telling(source: Source, more: Collection[str] = ()) -> list[str]:
 
 
 def _units(c: CellResult, mixed: bool) -> Value:
-    """How many runs, boots or builds an interval is over; mixed: not the same in all cells, so that
-    it is said which.
-    """
+    """How many runs, boots or builds an interval is over; mixed: cells differ, so it is said."""
     n = next(iter(c.intervals.values())).n if c.unit in BOOTED and c.intervals else c.n
     return count(n, c.unit) if mixed else n
 

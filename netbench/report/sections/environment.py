@@ -61,10 +61,9 @@ def _known(entry: HostEntry) -> Known:
 def _states(source: Source, host: str) -> Iterator[tuple[str, HostEntry]]:
     """The states of a host with their labels; boots of one kernel that agree are one state."""
     result = source.result
-    kernels, entries = result.kernels, result.hosts[host]
-    used = [entry for entry in entries if entry.boot in kernels or not any(kernels.values())]
+    entries = result.hosts[host]
     groups: dict[str, list[HostEntry]] = {}
-    for entry in used or entries:  # what nothing ran on is in facts.json
+    for entry in result.in_force(host):
         groups.setdefault(result.kernel_of(entry), []).append(entry)
     for kernel, group in groups.items():
         if _are_alike(group):

@@ -90,8 +90,7 @@ def test_a_cell_whose_builds_lie_apart_has_not_converged(tmp_path: Path) -> None
     asked = {"compare": None, "spread": 0.001, "repeat": {"precision": 0.05}}
     apart = made(tmp_path / "a", apart=0.05, boots=24, **asked)
     assert {c.status for c in cells_of(apart)} == {"max"}
-    alike = made(tmp_path / "b", **asked)
-    assert {c.status for c in cells_of(alike)} == {"converged"}
+    assert {c.status for c in cells_of(made(tmp_path / "b", **asked))} == {"converged"}
 
 
 # --- epochs ---

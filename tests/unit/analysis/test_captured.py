@@ -256,8 +256,7 @@ def test_a_run_without_a_request_has_no_cpu_of_one(tmp_path: Path) -> None:
         return record | {"captures": {"transactions": said}}
 
     folder = Synth({"send": ("request",)}, edit=edit, runs=3).write(tmp_path / "r")
-    runs = load(folder).runs
-    assert runs["system_request_demand"].isna().tolist() == [True, False, False]
+    assert load(folder).runs["system_request_demand"].isna().tolist() == [True, False, False]
     line = (folder / "records.jsonl").read_bytes().splitlines()[0]
     alone = metrics_of(parse_record(line, "a test"), {}, True)
     assert alone["transactions"] == 0

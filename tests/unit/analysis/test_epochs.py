@@ -13,7 +13,7 @@ from netbench.facts import comparison
 from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
 from netbench.read.compare import in_result
-from netbench.read.epochs import Epochs, not_pooled
+from netbench.read.epochs import Epochs, is_mixed
 from netbench.read.load import load
 from netbench.read.result import Result
 from netbench.report.blocks import Table
@@ -95,17 +95,31 @@ def entry(boot: int, kernel: str, run: int, **facts: str) -> HostEntry:
     return HostEntry(boot, "", 100, known, from_run=run)
 
 
-def told(entries: list[HostEntry], handled: list[str]) -> list[str]:
-    return not_pooled(hosts := {"snd": entries}, Epochs(hosts, handled, ["snd>rcv"]), 6)
+def told(entries: list[HostEntry], handled: list[str], last: int = 6, counted: int = 1) -> str:
+    """Of a campaign with ok runs in the epochs of its run `last`, and of its run `counted`."""
+    epochs = Epochs({"snd": entries}, handled, ["snd>rcv"])
+    runs = [epochs.of("snd>rcv", run, 1) for run in (last, counted)]
+    return epochs.not_pooled("snd>rcv", runs[0], runs)
 
 
 def test_a_resumed_campaign_is_told_only_of_changes_within_a_kernel() -> None:
     entries = [entry(1, "6.1", 1), entry(2, "6.12", 4), entry(3, "6.1", 7)]
-    assert told(entries, ["kernel"]) == []
-    (said,) = told(entries, [])
-    assert said.startswith("snd: kernel was 6.12, then 6.1, as it was earlier: the runs of that")
-    (said,) = told([*entries[:2], entry(3, "6.1", 7, tcp_sack="0")], ["kernel"])
-    assert said.startswith("snd: tcp_sack was 1, then 0")
+    assert told(entries, ["kernel"]) == told(entries, [], last=7) == ""
+    assert told(entries, []).startswith("snd: kernel was 6.12, then 6.1, as in earlier runs: these")
+    assert "6.1: once a new run is ok" in told(entries, [], counted=4), "none was ok before run 4"
+    said = told([*entries[:2], entry(3, "6.1", 7, tcp_sack="0")], ["kernel"], last=1)
+    assert said.startswith("snd: tcp_sack was 1, then 0: once")
+
+
+def test_runs_in_which_a_fact_changed_never_count() -> None:
+    entries = [entry(1, "6", 1), entry(1, "6", 7, tcp_sack="0"), entry(1, "6", 9)]
+    hosts = {"snd": [entries[0], replace(entries[1], changed_from=4), entries[2]]}
+    epochs = Epochs(hosts, [], ["snd>rcv"])
+    of_runs = [epochs.of("snd>rcv", run, 1) for run in range(1, 10)]
+    assert [is_mixed(epoch) for epoch in of_runs] == [*[False] * 3, *[True] * 3, *[False] * 3]
+    assert of_runs[0] == of_runs[8] != of_runs[7]
+    said = epochs.describe("snd>rcv", of_runs[3], of_runs[8])
+    assert said == "snd: tcp_sack was 1, then 0, in these runs"
 
 
 def test_a_kernel_that_did_not_come_up_is_not_taken_for_the_one_before(tmp_path: Path) -> None:
