@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from netbench.base.errors import RequestError
-from netbench.base.ownership import refuse_exchangeable
+from netbench.base.ownership import refuse_foreign
 from netbench.kernels import cache, needs, revision
 from netbench.kernels.layout import LINKED, Unshuffled
 from netbench.kernels.source import digest
@@ -163,7 +163,7 @@ def _cache(name: str) -> Path:
         raise RequestError(
             f"cannot create {place}: {error.strerror}; set XDG_CACHE_HOME to a writable folder"
         ) from error
-    refuse_exchangeable(place)
+    refuse_foreign(place)
     return place
 
 

@@ -71,8 +71,7 @@ def check_out(kernel: Kernel, commit: str, tree: Path) -> None:
     """
     place = repository(kernel)
     if not (tree / ".git").exists():
-        _must(kernel, place, "worktree", "prune")  # one whose folder was removed
-        anyway = ("--force", "--force")  # also one that an earlier netbench has locked
+        anyway = ("--force", "--force")  # also one whose folder was removed, or that is locked
         _must(kernel, place, "worktree", "add", *anyway, "--detach", str(tree), commit)
         _give(kernel, tree, place)
     _must(kernel, tree, "checkout", "--force", "--detach", commit)

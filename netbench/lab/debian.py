@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netbench.base.errors import LabRefused, StoreError
-from netbench.base.ownership import refuse_exchangeable
+from netbench.base.ownership import refuse_foreign
 from netbench.kernels.cache import base
 from netbench.lab.command import Tools
 
@@ -38,7 +38,7 @@ def cache() -> Path:
             f"cannot create {place}: {error.strerror}; set XDG_CACHE_HOME to a writable folder"
         ) from error
     try:
-        refuse_exchangeable(place)
+        refuse_foreign(place)
     except StoreError as error:
         raise LabRefused(
             f"{error}; or set XDG_CACHE_HOME to a folder of your own: guests' kernels come from"

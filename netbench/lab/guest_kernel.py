@@ -40,6 +40,7 @@ def build(kernel: Kernel, programs: bytes, tools: Tools) -> LabKernel:
     if not root.exists():
         root.parent.mkdir(exist_ok=True)
         draft = root.with_name(f"{root.name}.{os.getpid()}")
+        draft.touch(0o600)  # as an `initrd` may be
         draft.write_bytes(content)
         draft.rename(root)
     return LabKernel(kernel.name, release, parts / "image", root, kernel.append, str(place))

@@ -101,11 +101,10 @@ class Result:
     def _counted(self) -> dict[str, list[int]]:
         """The numbers of the runs that count, by host."""
         runs = self.runs[(self.runs["status"] == "ok") & (self.runs["excluded"] == "")]
-        by_pair = {str(pair): of["run"].tolist() for pair, of in runs.groupby("pair")}
         hosts: dict[str, list[int]] = {}
-        for pair, numbers in by_pair.items():
-            for host in pair.split(">"):
-                hosts.setdefault(host, []).extend(numbers)
+        for pair, of in runs.groupby("pair", observed=True):
+            for host in str(pair).split(">"):
+                hosts.setdefault(host, []).extend(of["run"])
         return hosts
 
     def in_force(self, host: str) -> list[HostEntry]:

@@ -123,13 +123,11 @@ def find(result: Path) -> CampaignState | None:
     account says is not believed: there it is the one that has left something changed at its place.
     Errors: also where that is another than the folder says, which somebody has moved.
     """
-    try:
-        foreign = result.lstat().st_uid != os.geteuid()
-        identity = b"" if foreign else read_inside(result / ID, most=64)
-        folder = state_folder() / "campaigns" / identity.decode().strip()
-    except (OSError, RuntimeError, ValueError):
-        return None
-    own = CampaignState(folder) if _ID.fullmatch(identity) and _is_whole(folder) else None
+    identity = b""
+    with suppress(OSError):
+        if result.lstat().st_uid == os.geteuid():
+            identity = read_inside(result / ID, most=64)
+    own = named(identity.decode().strip()) if _ID.fullmatch(identity) else None
     left = [each for _, each in unfinished() if isinstance(each, CampaignState)]
     begun = [each for each in left if (each.path / RESULT).exists()]
     there = next((each for each in begun if _place(each.result) == _place(result)), None)

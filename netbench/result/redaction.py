@@ -231,7 +231,7 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                     yield below, domains.setdefault(below, f"{DOMAIN}{len(domains) or ''}")
         for each in {user.rpartition("/")[2], str(keys.get("run_as") or "")} - {"", "root"}:
             yield each, f"user{number}"
-    if config := campaign.get("ssh_config"):
+    if (config := campaign.get("ssh_config")) not in (None, "none"):
         yield str(config), "ssh_config"
     paths = filter(os.path.isabs, _every_word(campaign.get("kernels")))
     yield from ((path, os.path.basename(path.rstrip("/")) or "root") for path in paths)

@@ -182,7 +182,8 @@ class Store:
         if differing:
             raise StoreError(
                 f"{self.path}: {' and '.join(differing)} was changed after the campaign began;"
-                f" copy it from {self.state.path}, or run the campaign as a new one"
+                f" copy it from {self.state.path}, which is named by its id, or run the campaign as"
+                " a new one"
             )
 
     def append(self, record: Record) -> None:
@@ -285,7 +286,7 @@ def new_place(results: Path, name: str) -> Path:
 @contextmanager
 def new_folder(final: Path) -> Iterator[tuple[Path, int]]:
     """A folder to write a new result into, which is at its place when the context ends, whole, or
-    nowhere; and its descriptor. Errors: PlaceError, StoreError.
+    nowhere; and its descriptor. Errors: PlaceError.
     """
     draft = final.parent / f".{final.name}.new"
     try:
@@ -294,7 +295,6 @@ def new_folder(final: Path) -> Iterator[tuple[Path, int]]:
             os.mkdir(draft.name, 0o755, dir_fd=above)
             try:
                 opened = hold(draft, os.open(draft.name, FOLDER, dir_fd=above))
-                refuse_foreign(draft, opened=opened)
                 make_folder(draft / "samples", 0o755)
                 yield draft, opened
                 force_names(draft)

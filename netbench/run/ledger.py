@@ -9,6 +9,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass, field
 
+from netbench.base.units import listed
 from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.accounts import Account
 from netbench.read.derive import in_one_unit, metrics_of
@@ -163,13 +164,15 @@ class Ledger:
         account.tallies[epoch].add(record.block, record.boot, metrics, self._repeat.metrics)
 
     def not_pooled(self) -> list[str]:
-        """What a resumed campaign must say of facts: a line a pair."""
-        lines = dict[str, None]()
+        """What a resumed campaign must say of facts: of which pairs, where not of all."""
+        lines = dict[str, list[str]]()
         for place, latest in self._latest.items():
             accounts = [self._accounts[key] for key in self._of_place.get(place, ())]
             counted = {epoch for account in accounts for epoch in account.tallies if epoch}
-            lines[self.epochs.not_pooled(place[0], latest, counted)] = None
-        return [line for line in lines if line]
+            said = self.epochs.not_pooled(place[0], latest, counted)
+            lines.setdefault(said, []).append(place[0])
+        named = {line: f"{listed(of, 4, ', ')}: " for line, of in lines.items()}
+        return [named[line] * (len(lines) > 1) + line for line in lines if line]
 
     def _reopen(self, place: Stratum) -> None:
         """Other tallies count in a stratum now, which may be closed or not."""

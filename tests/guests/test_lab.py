@@ -255,7 +255,7 @@ def test_a_cache_that_others_may_write_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    debian.cache().parent.chmod(0o777)
+    debian.cache().chmod(0o777)
     with pytest.raises(LabRefused, match=r"others may write .*; or set XDG_CACHE_HOME"):
         debian.cache()
 

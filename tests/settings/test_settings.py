@@ -679,25 +679,22 @@ def test_a_stopped_helper_of_two_is_ended(tmp_path: Path) -> None:
         worker.close()
 
 
-@pytest.mark.parametrize("lost", ["both", "upper", "lower"])
-@pytest.mark.parametrize("how", [signal.SIGKILL, 0], ids=["killed", "without a controller"])
-def test_hosts_of_one_kernel_are_put_back_in_the_order_of_both(
-    tmp_path: Path, lost: str, how: int
-) -> None:
-    """Helpers that undo by themselves wait for each other."""
+@pytest.mark.parametrize("lost", ["both", "upper", "lower", "controller", "link of upper"])
+def test_hosts_of_one_kernel_are_put_back_in_the_order_of_both(tmp_path: Path, lost: str) -> None:
+    """Helpers that undo by themselves wait for each other, also for one that yet hears no end."""
     files, journal = Files(tmp_path), list[Any]()
-    pair = helpers("lower", "upper")
+    processes = {host: LocalProcess(HELPER) for host in ("lower", "upper")}
+    pair = {host: Worker(process, host) for host, process in processes.items()}
     hold_each(pair.values(), journal, files.commands, {"tuned": "fast"}, {"moved": "never"})
     assert files.read() == {files.tuned: "fast\n", files.moved: "never\n"}
-    for host, worker in pair.items():
-        if how and lost in (host, "both"):
-            os.kill(worker.hello.pid, how)
-    for worker in pair.values():
-        worker.abandon()
-    for worker in pair.values():
-        with suppress(ChildProcessError):
-            os.waitpid(worker.hello.pid, 0)
-        worker.close()
+    for host, process in processes.items():
+        if lost in (host, "both"):
+            os.kill(process.pid, signal.SIGKILL)
+        if lost != "link of upper" or host == "lower":
+            process.write_end()
+    alone = lost not in ("both", *pair)
+    assert [process.finish(30 * alone) for process in processes.values()] == [0, 0] or not alone
+    assert files.read() == files.before or not alone
     by_journal(journal, "", *pair)
     assert files.read() == files.before
 

@@ -50,12 +50,14 @@ def test_the_users_checkout_is_never_touched(repository: Repository) -> None:
     repository.commit("int segments = 2;\n", "v2")
     (repository.place / "tcp.c").write_text("half an edit, which does not compile")
     (repository.place / "notes").write_text("mine")
+    repository.git("worktree", "add", str(away := repository.place.parent / "disk"))
+    away.rename(away.with_name("away"))
     before = repository.git("status", "--porcelain"), repository.git("rev-parse", "HEAD")
     build(kernel(repository, "v1"), Lines().told)
     assert (repository.git("status", "--porcelain"), repository.git("rev-parse", "HEAD")) == before
     assert (repository.place / "tcp.c").read_text() == "half an edit, which does not compile"
     assert not (repository.place / ".config").exists()
-    assert len(repository.git("worktree", "list").splitlines()) == 2
+    assert len(repository.git("worktree", "list").splitlines()) == 3
 
 
 def test_another_configuration_or_compiler_is_another_build(

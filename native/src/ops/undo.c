@@ -38,7 +38,9 @@ static void free_entry(struct nb_undo_entry *entry)
 	free(entry);
 }
 
-enum { TURN_TRIES = 600 };
+/* Longer than a helper that lives may hear nothing before it undoes, too; half of it for a new one
+ * to come in the place of one that is dead. */
+enum { TURN_TRIES = (NB_SILENCE_SECONDS + 2) * 100 };
 
 int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_op *op,
 		 const struct nb_target *target, const struct nb_target *look, const char *value,

@@ -75,7 +75,8 @@ int nb_log_has(pid_t pid)
 }
 
 /* How much from a scope on other processes hold, or held when they died; *stay: one of them does
- * not undo it. `text`: the pids of those that live, one a line, some more than once. */
+ * not undo it, 1: yet, 2: it is dead. `text`: the pids of those that live, one a line, some more
+ * than once. */
 static size_t held_from(int fd, uint32_t scope, int *stay, FILE *text)
 {
 	int32_t entries[BATCH], pid, last = 0;
@@ -89,7 +90,7 @@ static size_t held_from(int fd, uint32_t scope, int *stay, FILE *text)
 			if (!pid || pid == (int32_t)getpid())
 				continue;
 			lives = nb_lock_held(fd, LIVES + pid, 1) > 0;
-			*stay |= entries[i] > 0 || !lives;
+			*stay = !lives || *stay > 1 ? 2 : *stay | (entries[i] > 0);
 			held++;
 			if (text && lives && pid != last)
 				fprintf(text, "%d\n", last = pid);
@@ -104,7 +105,7 @@ int nb_await_turn(uint32_t scope, int *tries)
 
 	while (log_file >= 0 && *tries > 0 && (now = held_from(log_file, scope + 1, &stay, NULL))) {
 		looks = now == before ? looks + 1 : 0;
-		*tries -= stay && looks;
+		*tries -= looks ? stay : 0;
 		if (looks > TURNS)
 			*tries = 0;
 		before = now;
