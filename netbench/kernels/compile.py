@@ -181,20 +181,23 @@ def _locked(file: Path, kernel: Kernel, say: Callable[[str], None]) -> Iterator[
 
 
 def _configure(kernel: Kernel, recipe: Recipe, tree: Path) -> None:
-    """Write the configuration, unless the tree has it already: a new one rebuilds much. Errors:
-    RequestError for what is asked and is not in it.
+    """Write the configuration, with the time of one that the tree has already: a new one rebuilds
+    much. Errors: RequestError for what is asked and is not in it.
     """
     objects = tree / "objects"
     objects.mkdir(exist_ok=True)
     config = objects / ".config"
-    if not config.exists():
-        if recipe.base:
-            _run_make(kernel, recipe, tree, [recipe.base])
-        else:
-            config.write_bytes(recipe.config)
-        with config.open("ab") as out:
-            out.write(b"\n" + recipe.fragment)
+    before = (config.read_bytes(), config.stat().st_mtime_ns) if config.exists() else None
+    config.unlink(missing_ok=True)  # the revision before may not have known all that is asked
+    if recipe.base:
+        _run_make(kernel, recipe, tree, [recipe.base])
+    else:
+        config.write_bytes(recipe.config)
+    with config.open("ab") as out:
+        out.write(b"\n" + recipe.fragment)
     _run_make(kernel, recipe, tree, ["olddefconfig"])
+    if before and config.read_bytes() == before[0]:
+        os.utime(config, ns=(before[1], before[1]))
     has = set(config.read_text().splitlines())
     asked = [line for line in recipe.fragment.decode().splitlines() if line.startswith("CONFIG_")]
     lost = [line for line in asked if line not in has and not line.endswith("=n")]

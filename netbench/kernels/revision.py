@@ -70,11 +70,22 @@ def check_out(kernel: Kernel, commit: str, tree: Path) -> None:
     keep their times. Errors: RequestError.
     """
     place = repository(kernel)
-    if not (tree / ".git").exists():
+    if not _is_worktree(tree):
+        shutil.rmtree(tree, ignore_errors=True)
         anyway = ("--force", "--force")  # also one whose folder was removed, or that is locked
         _must(kernel, place, "worktree", "add", *anyway, "--detach", str(tree), commit)
         _give(kernel, tree, place)
     _must(kernel, tree, "checkout", "--force", "--detach", commit)
+
+
+def _is_worktree(tree: Path) -> bool:
+    """Whether what git keeps about a worktree is there, and of this one."""
+    try:
+        kept = tree / (tree / ".git").read_text().removeprefix("gitdir: ").rstrip("\n")
+        own = kept / (kept / "gitdir").read_text().rstrip("\n")
+        return own.resolve() == (tree / ".git").resolve()
+    except (OSError, ValueError):
+        return False
 
 
 def _give(kernel: Kernel, tree: Path, place: Path) -> None:

@@ -252,8 +252,7 @@ def test_soak_is_read_with_the_idle_window_before_its_block(tmp_path: Path) -> N
             assert counters["used_ns"][1] >= counters["used_ns"][0]
             assert len(json.dumps(record, separators=(",", ":"))) < 2500
     assert len(windows) == 2, "one before each block"
-    runs = load(conclusion.path).runs
-    assert runs["system_cpu.procstat"].notna().all()
+    assert load(conclusion.path).runs["system_cpu.procstat"].notna().all()
 
 
 # A control: its records, what is left of it after a kill, and its report

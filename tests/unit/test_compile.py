@@ -18,7 +18,7 @@ from netbench.kernels.revision import commit_of
 from netbench.kernels.source import locate, unpack
 from netbench.model import Kernel
 from netbench.run.progress import Progress
-from tests.support.kernel_repository import Lines, Repository, compiled, kernel
+from tests.support.kernel_repository import MAKEFILE, Lines, Repository, compiled, kernel
 from tests.support.local import call
 
 
@@ -65,7 +65,7 @@ def test_another_configuration_or_compiler_is_another_build(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "more.config").write_text("# more\nCONFIG_MORE=y\n")
-    (tmp_path / "own.config").write_text("CONFIG_OWN=y\n")
+    (tmp_path / "own.config").write_text("CONFIG_OWN=y\nCONFIG_LOST=y\n")
     other = tmp_path / "programs" / "other-gcc"
     other.write_text('#!/bin/sh\n[ "$1" = --version ] && echo other 13 && exit\nexec gcc "$@"\n')
     other.chmod(0o755)
@@ -78,6 +78,10 @@ def test_another_configuration_or_compiler_is_another_build(
     configs = [(place / "tar-install" / "boot" / "config").read_text() for place in built]
     assert ["CONFIG_MORE=y" in config for config in configs] == [False, True, False, False, False]
     assert ["CONFIG_OWN=y" in config for config in configs] == [False, False, True, False, False]
+    (repository.place / "Makefile").write_text(MAKEFILE.replace("LOST", "GONE"))
+    repository.commit("int segments = 1;\n", "v2")  # knows what v1 does not, in the same tree
+    place = build(kernel(repository, "v2", config="own.config"), Lines().told)
+    assert "CONFIG_LOST=y" in (place / "tar-install" / "boot" / "config").read_text()
 
 
 def test_a_build_that_was_changed_in_the_cache_is_made_anew_once(
@@ -234,7 +238,9 @@ def test_a_cache_that_was_removed_is_made_again(repository: Repository, tmp_path
     build(kernel(repository), Lines().told)
     shutil.rmtree(tmp_path / "cache" / "netbench")
     assert locate(Kernel("k", tree=str(build(kernel(repository), Lines().told))))
-    repository.git("worktree", "prune")
+    shutil.rmtree(repository.place / ".git" / "worktrees")  # as where it was cloned anew
+    repository.commit("int segments = 2;\n", "v2")
+    assert locate(Kernel("k", tree=str(build(kernel(repository, "v2"), Lines().told))))
 
 
 def test_make_obeys_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,8 +114,7 @@ def test_a_run_in_another_unit_is_told_in_that_of_the_first(
     result = load(synth.write(tmp_path / "r"))
     column = result.runs["ops"].tolist()
     assert [None if math.isnan(x) else round(x, 6) for x in column] == numbers
-    told = [c for c in Source.of(tmp_path / "r").cautions if c.kind == "units"]
-    assert len(told) == odd
+    assert len([c for c in Source.of(tmp_path / "r").cautions if c.kind == "units"]) == odd
 
 
 @pytest.mark.parametrize(("late", "runs"), [(9.0, 0), (11.0, 20)])

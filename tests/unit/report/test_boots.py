@@ -179,8 +179,7 @@ def test_whether_zero_copy_copied_is_told_by_descriptors_alone(
     report = made(
         tmp_path / "r", factors={"send": ("zerocopy",), "pin": ("none", "apart")}, runs=3, edit=sent
     )
-    runs = report.source.result.runs
-    assert (runs["engaged"] != "").sum() == engaged
+    assert (report.source.result.runs["engaged"] != "").sum() == engaged
     found = {
         (row["side"], row["counter"]): (row["rule"], row["kept"], row["of all"])
         for row in rows(tables(report, "proof")[0])
