@@ -10,6 +10,7 @@ import stat
 import struct
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -175,7 +176,7 @@ def _output(kernel: Kernel, tree: Path) -> Path:
         raise RequestError(
             f"kernel {kernel.name}: no linux-image-*.deb, linux-*.tar* or"
             f" {_TAR_INSTALL}{f' of {release}' if release else ''} in"
-            f" {tree}{' or beside it' if release else ''}; {_TREE_REMEDY}"
+            f" {tree}{' or debian/files of it' if release else ''}; {_TREE_REMEDY}"
         )
     return best
 
@@ -198,8 +199,10 @@ def _tree_release(tree: Path) -> str:
 
 def _outputs(tree: Path, beside: bool) -> Iterator[Path]:
     yield from tree.glob(PACKAGE)
-    if beside:
-        yield from tree.absolute().parent.glob(PACKAGE)
+    with suppress(OSError):  # bindeb-pkg has those it makes beside the tree in a list
+        text = read_inside(tree / "debian" / "files", 2).decode(errors="replace") * beside
+        named = {line.partition(" ")[0] for line in text.splitlines()}
+        yield from (each for each in tree.absolute().parent.glob(PACKAGE) if each.name in named)
     yield from (place for place in tree.iterdir() if ARCHIVE.match(place.name))
     if (tree / _TAR_INSTALL / "boot").is_dir():
         yield tree / _TAR_INSTALL

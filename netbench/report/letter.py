@@ -201,7 +201,7 @@ FACTS = {
     "mtu": "MTU {}",
 }
 """Facts of a host as a letter tells them, those that are known."""
-NONE = ("", "-1", "0", "None")  # of a number that there is none of
+NONE = ("", "-1", "0", "None", "unknown")  # of a number that there is none of
 _NOISE = re.compile(r"\((?:R|TM|r|tm)\)|\bCPU\b|\bProcessor\b|@.*")
 
 

@@ -523,8 +523,7 @@ def test_what_locks_hold_is_roots_alone(here: Namespace, worker: Worker) -> None
     assert not file.parent.parent.stat().st_mode & 0o022
     file.write_bytes(b"a\x1b[31m\tb\xff" + b"x" * 100)
     with here.worker() as other:
-        shown = holder(other, "host")
-        assert shown == "a?[31m?b?" + "x" * 51, "no control character, 60 at most"
+        assert holder(other, "host") == "a?[31m?b?" + "x" * 51, "no control character, 60 at most"
 
 
 @pytest.mark.root

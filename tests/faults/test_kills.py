@@ -325,5 +325,4 @@ def test_kills_lose_no_record_leave_no_setting_and_make_no_label_wrong(
         campaign.running.process.kill()
         campaign.running.process.wait()
     print(f"{len(campaign.kept)} records, {time.monotonic() - began:.0f} s, {dict(done)}")
-    found = (tally.lost, tally.left, tally.wrong, tally.stuck)
-    assert found == ([], [], [], [])
+    assert (tally.lost, tally.left, tally.wrong, tally.stuck) == ([], [], [], [])

@@ -298,8 +298,7 @@ def test_where_a_change_may_be_seen(change: Change, on: str) -> None:
     places = {"network": ("b", 7, "m"), "other": ("b", 8, "m"), "boot": ("c", 7, "m")}
     assert [name for name, place in places.items() if change.is_on(*place)] == on.split()
     assert not change.is_on("c", 7, "")
-    later = replace(COMMAND, number=2, network=8)
-    assert change.is_below(later) == ("network other" in on)
+    assert change.is_below(replace(COMMAND, number=2, network=8)) == ("network other" in on)
 
 
 @pytest.mark.parametrize(

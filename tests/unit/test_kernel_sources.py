@@ -70,6 +70,20 @@ def package(
     return folder / name
 
 
+def built_tree(folder: Path) -> Path:
+    """One whose packages are beside it."""
+    release, made = (
+        folder / "linux" / f for f in ("include/config/kernel.release", "debian/files")
+    )
+    for file in (release, made):
+        file.parent.mkdir(parents=True)
+    release.write_text(f"{RELEASE}\n")
+    made.write_text(
+        "".join(f"linux-image-{RELEASE}_{n}_amd64.deb kernel optional\n" for n in (1, 2))
+    )
+    return folder / "linux"
+
+
 def empty(folder: Path) -> Path:
     place = folder / "unpacked"
     place.mkdir()
@@ -89,12 +103,10 @@ def test_a_package_is_unpacked_with_its_modules_indexed(tmp_path: Path, base: st
 def test_a_tree_gives_its_newest_package_but_no_debug_one_nor_that_of_another_release(
     tmp_path: Path,
 ) -> None:
-    tree = tmp_path / "linux"
-    (tree / "include" / "config").mkdir(parents=True)
-    (tree / "include" / "config" / "kernel.release").write_text(f"{RELEASE}\n")
+    tree = built_tree(tmp_path)
     old, new = package(tmp_path), package(tmp_path, f"linux-image-{RELEASE}_2_amd64.deb")
     debug = package(tmp_path, f"linux-image-{RELEASE}-dbg_3_amd64.deb")
-    other = package(tmp_path, "linux-image-5.5.5_4_amd64.deb", release="5.5.5")
+    other = package(tmp_path, f"linux-image-{RELEASE}_4_amd64.deb")  # of another tree
     for age, file in enumerate((other, debug, new, old)):
         os.utime(file, (10_000 - age, 10_000 - age))
     assert kernels.locate(Kernel("k", tree=str(tree))) == new
@@ -104,9 +116,7 @@ def test_a_tree_gives_its_newest_package_but_no_debug_one_nor_that_of_another_re
 @pytest.mark.root
 @needs_tools
 def test_what_another_account_puts_beside_a_tree_is_not_taken(tmp_path: Path) -> None:
-    tree = tmp_path / "linux"
-    (tree / "include" / "config").mkdir(parents=True)
-    (tree / "include" / "config" / "kernel.release").write_text(f"{RELEASE}\n")
+    tree = built_tree(tmp_path)
     own, theirs = package(tmp_path), package(tmp_path, f"linux-image-{RELEASE}_2_amd64.deb")
     os.utime(own, (10_000, 10_000))
     assert kernels.locate(Kernel("k", tree=str(tree))) == theirs

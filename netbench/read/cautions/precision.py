@@ -57,6 +57,7 @@ def not_converged(evidence: Evidence) -> Cautions:
     in_boots = "boots (the table of boots says what that buys)"
     more = in_boots if evidence.result.in_boots else "max"
     written = {*(evidence.result.asked or {}), *(f"transfer.{f}" for f in evidence.result.swept)}
+    again = "run the campaign anew" if evidence.result.ended == "done" else "resume the campaign"
     bounds = "bytes" if "transfer.bytes" in written else "duration"
     for status, what, remedy in (
         (
@@ -69,7 +70,7 @@ def not_converged(evidence: Evidence) -> Cautions:
             f"did not reach the {repeat.until} that was asked for",
             f"raise repeat.{more} or transfer.{bounds}, or accept a wider interval",
         ),
-        ("interrupted", f"have fewer than {count(repeat.min, 'run')}", "resume the campaign"),
+        ("interrupted", f"have fewer than {count(repeat.min, 'run')}", again),
     ):
         cells = [
             c

@@ -116,8 +116,7 @@ def test_a_campaign_counts_once_however_often_it_is_there(tmp_path: Path) -> Non
     copies = [tmp_path / "copies" / f"{n}/synthetic/result" for n in (2, 3)]
     assert [each.path for each in found.results] == copies
     assert against(a, b, tmp_path).earlier == 2
-    alone = find(tmp_path / "before", a, b)
-    assert [each.path.name for each in alone.results] == ["2-0", "3-0"]
+    assert [each.path.name for each in find(tmp_path / "before", a, b).results] == ["2-0", "3-0"]
 
 
 def test_command_lines_of_two_redacted_copies_are_not_known_to_differ(tmp_path: Path) -> None:

@@ -46,8 +46,7 @@ def test_a_meter_that_is_passed_over_is_in_no_cell(tmp_path: Path) -> None:
 
     result = load(Synth(pairs=TWO, edit=edit).write(tmp_path))
     assert result.contradicted
-    known = result.runs["sender_cpu"].notna()
-    assert set(result.runs["send"][known]) == {"readwrite"}
+    assert set(result.runs["send"][result.runs["sender_cpu"].notna()]) == {"readwrite"}
     assert result.meters["sender_cpu"][0] == "rusage"
 
 

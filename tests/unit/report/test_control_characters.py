@@ -67,8 +67,7 @@ def test_no_renderer_lets_a_control_character_through(
 ) -> None:
     report = hostile_report(tmp_path / "r", word)
     for renderer in (first, text, html, markdown, csv, json, letter, ktap, junit):
-        shown = renderer.render(report)
-        assert not CONTROL.search(shown), renderer.__name__
+        assert not CONTROL.search(renderer.render(report)), renderer.__name__
     assert not [each for each in recwarn if CONTROL.search(str(each.message))]
     for line in (text.render(report) + first.render(report)).splitlines():
         assert len(line) <= 80
