@@ -219,7 +219,7 @@ def test_swept_kernels_are_no_mixed_facts(tmp_path: Path) -> None:
 def test_a_run_within_a_percent_of_its_cell_is_no_outlier(tmp_path: Path) -> None:
     for share in (0.98, 0.995):
         made = Synth(pairs=TWO, spread=1e-4, edit=partial(slow, share=share))
-        assert "outlier" in found(made.write(tmp_path / str(share))) == (share < 0.99)
+        assert ("outlier" in found(made.write(tmp_path / str(share)))) == (share < 0.99)
 
 
 def test_each_rule_has_its_own_place_in_a_report_and_says_what_its_reference_needs() -> None:
