@@ -163,7 +163,6 @@ def _cache(name: str) -> Path:
         raise RequestError(
             f"cannot create {place}: {error.strerror}; set XDG_CACHE_HOME to a writable folder"
         ) from error
-    refuse_foreign(place.parent)
     refuse_foreign(place)
     return place
 

@@ -38,7 +38,6 @@ def cache() -> Path:
             f"cannot create {place}: {error.strerror}; set XDG_CACHE_HOME to a writable folder"
         ) from error
     try:
-        refuse_foreign(place.parent)
         refuse_foreign(place)
     except StoreError as error:
         raise LabRefused(
