@@ -36,7 +36,7 @@ _ERROR = re.compile(
     r"|^Error: |\bNo rule to make target|^error: "
 )
 _STOPPED = re.compile(r"^make(\[\d+\])?: \*\*\*")
-_TARGET = re.compile(r"\w+config")  # of make, such as tinyconfig
+_TARGET = re.compile(r"(?!local|rand)\w+config")  # of make, that always gives the same
 _KEPT = re.compile("PATH|HOME|USER|LOGNAME|TMPDIR|XDG_CACHE_HOME|CCACHE_.*")
 
 

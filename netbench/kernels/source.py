@@ -202,7 +202,7 @@ def _outputs(tree: Path, beside: bool) -> Iterator[Path]:
     with suppress(OSError):  # bindeb-pkg has those it makes beside the tree in a list
         text = read_inside(tree / "debian" / "files", 2).decode(errors="replace") * beside
         named = {line.partition(" ")[0] for line in text.splitlines()}
-        yield from (each for each in tree.absolute().parent.glob(PACKAGE) if each.name in named)
+        yield from (each for each in tree.resolve().parent.glob(PACKAGE) if each.name in named)
     yield from (place for place in tree.iterdir() if ARCHIVE.match(place.name))
     if (tree / _TAR_INSTALL / "boot").is_dir():
         yield tree / _TAR_INSTALL

@@ -91,9 +91,9 @@ class FactWatch:
                     kept = "runs before, about and after that are told apart"
                     kept = "it keeps no runs apart any more" if now == BY_ITSELF else kept
                     self._say(f"{host}: {change(name, was, now)}: {kept}")
-            looked = min(self._looked.get(host, self._looked[""]) for host in changed)
-            begun = (self._recorder.hosts[host][-1].from_run for host in changed)
-            self._recorder.keep_changes(max(looked, *((run or 1) - 1 for run in begun)), changed)
+            begun = {host: (self._recorder.hosts[host][-1].from_run or 1) - 1 for host in changed}
+            looked = {h: self._looked.get(h, self._looked[""]) for h in changed}
+            self._recorder.keep_changes({h: max(looked[h], begun[h]) for h in changed}, changed)
         self._looked |= dict.fromkeys(read, self._recorder.last)
 
     def _changed(self, host: str, facts: Facts) -> list[tuple[str, str, str]]:

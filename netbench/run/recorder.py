@@ -71,15 +71,15 @@ class Recorder:
         self._number = max(self.ledger.runs, self._number or 0)
 
     def keep_changes(
-        self, since: int, changes: Mapping[str, Iterable[tuple[str, str, str]]]
+        self, since: Mapping[str, int], changes: Mapping[str, Iterable[tuple[str, str, str]]]
     ) -> None:
-        """Keep facts that changed (name, was, now) after the run `since`. Errors: StoreError."""
+        """Keep facts that changed (name, was, now) after a host's run. Errors: StoreError."""
         with self._lock:
             block, read = self.ledger.block, dict[str, HostEntry]()
             for host, new in changes.items():
                 last = self.hosts[host][-1]
                 facts = {**last.facts, **{name: now for name, _, now in new}}
-                read[host] = replace(last, facts=facts, changed_from=since + 1)
+                read[host] = replace(last, facts=facts, changed_from=since[host] + 1)
             self.keep_facts(read)
             while self.ledger.block < block:
                 self.ledger.next_block()

@@ -165,8 +165,7 @@ def test_fsync_is_within_the_window_or_after_it(
         window = received.ns(Edge.CLOSE) - received.ns(Edge.OPEN)
         assert (("", "fsync_ns", Edge.DRAINED) in received.vectors) == (fsync != "none")
         if fsync == "window":
-            took = received.total("", "fsync_ns")
-            assert window >= took + (0 if bounded else lasts)
+            assert window >= received.total("", "fsync_ns") + (0 if bounded else lasts)
             synced = received.total("flow", "bytes", Edge.CLOSE)
             assert left[fsync] <= received.total("flow", "bytes") - synced + 65536
         if fsync == "after":

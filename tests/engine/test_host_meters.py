@@ -145,8 +145,7 @@ def test_software_events_of_all_cpus_are_those_of_proc() -> None:
         worker.stop()
         side = Side.of(worker.catalogue, worker.result(PATIENCE).result)
     for name, number in before.items():
-        moved = side.moved("perf", name)
-        assert 0 < moved <= after[name] - number
+        assert 0 < side.moved("perf", name) <= after[name] - number
     vector = side.vectors["perf", "cpu_clock_ns", Edge.CLOSE]
     window = vector.ns - side.vectors["perf", "cpu_clock_ns", Edge.OPEN].ns
     assert window * cpus * 0.5 < side.moved("perf", "cpu_clock_ns")

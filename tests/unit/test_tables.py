@@ -222,8 +222,7 @@ def test_otava_s_table_has_a_row_for_each_result(tmp_path: Path) -> None:
     rows = list(csv.DictReader(text.splitlines()))
     assert [row["result"] for row in rows] == ["early", "late", "x"]
     (cell,) = (each for each in Source.of(late).cells if each.cell == "send=sendfile,pin=none")
-    mean = cell.intervals["throughput"].mean
-    assert float(rows[1]["throughput[send=sendfile,pin=none]"]) == mean
+    assert float(rows[1]["throughput[send=sendfile,pin=none]"]) == cell.intervals["throughput"].mean
     assert "throughput[send=sendfile,pin=apart]" in left_out
     assert all(word for row in rows for word in row.values())
     with pytest.raises(RequestError, match="no cell and metric in common"):

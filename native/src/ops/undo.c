@@ -391,6 +391,7 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 			*last = entry;
 			last = &entry->before;
 			*last = NULL;
+			nb_note_undone(entry->scope, 1); /* nobody is to wait for it */
 		} else {
 			nb_note_undone(entry->scope, 0);
 			free_entry(entry);

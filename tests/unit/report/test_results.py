@@ -161,8 +161,7 @@ def test_dir_and_help_show_the_api_on_a_screen() -> None:
     assert {"Results", "compare", "load", "run", "transfer"} <= set(shown)
     assert all(hasattr(netbench, name) for name in shown)
     assert "os" not in shown
-    lines = pydoc.plain(pydoc.render_doc(netbench)).splitlines()
-    assert len(lines) <= 50
+    assert len(pydoc.plain(pydoc.render_doc(netbench)).splitlines()) <= 50
     assert all(f"netbench.{name}(" in str(netbench.__doc__) for name in shown[2:])
 
 
