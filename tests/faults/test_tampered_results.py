@@ -214,7 +214,7 @@ TAMPERINGS = {
     "the folder is another's": Tampering(
         lambda dead: os.chown(dead.folder, 65534, 0), "belongs to nobody, who may have changed it"
     ),
-    "no ID": Tampering(lambda dead: (dead.folder / "id").unlink(), "id"),
+    "no ID": Tampering(lambda dead: (dead.folder / "id").unlink(), "/id: No such file"),
     "an ID that leads elsewhere": Tampering(
         lambda dead: (dead.folder / "id").write_text("../../../result\n"), "id was changed"
     ),

@@ -689,6 +689,7 @@ def test_hosts_of_one_kernel_are_put_back_in_the_order_of_both(tmp_path: Path, l
     (tmp_path / "top").write_text("x\n")
     levels = {"tuned": "fast"}, {"moved": "never"}, {"top": "y"}
     hold_each([*pair.values(), pair["lower"]], journal, commands, *levels)
+    assert files.read() == {files.tuned: "fast\n", files.moved: "never\n"}
     if lost == "top":  # whose undo fails, which nobody waits for
         (tmp_path / "off").mkdir()
     for host, process in processes.items():
