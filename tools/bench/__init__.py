@@ -1,3 +1,1 @@
-"""`make bench`: netbench measured against budgets and against peers in the same run; writes
-docs/performance.md.
-"""
+"""`make bench`: netbench beside budgets and peers of the same run, to docs/performance.md."""

@@ -1,6 +1,4 @@
-"""User instructions a chunk: the engine's methods beside loops of the same system calls written by
-hand (loops/).
-"""
+"""User instructions a chunk: the engine's methods beside loops of the same calls (loops/)."""
 
 from __future__ import annotations
 
@@ -175,9 +173,7 @@ def row(method: Method, engine: Sequence[Cost], loop: Sequence[Cost]) -> Row:
 
 
 def spent(who: str, cost: Cost) -> str:
-    """Where the instructions of a chunk are, and whether there was more to do than a call of each
-    kind.
-    """
+    """Where the instructions of a chunk are, and whether calls were made again."""
     parts = sorted(((n, name) for name, n in cost.functions.items() if n >= 0.5), reverse=True)
     text = f"{who}: " + ", ".join(f"{name} {n:.0f}" for n, name in parts)
     return text + (f" (and {cost.again:.3f} further calls)" if cost.again >= 0.0005 else "")

@@ -1,6 +1,4 @@
-"""What meters cost the run that they measure: throughput with all of them beside throughput with
-none.
-"""
+"""What meters cost the run that they measure: throughput with all, beside that with none."""
 
 from __future__ import annotations
 

@@ -51,8 +51,9 @@ HOW = (
     " and made again."
 )
 OF_BULK = (
-    "Files are in a tmpfs. A loop has a thread a stream; the engine one a CPU for all streams, of"
-    f" uring one a stream: their window is {MANY_WINDOW_MS} ms, as a turn of 64 threads takes 200."
+    "Files are in a tmpfs; a stream sends a part of its own. A loop has a thread a stream, the"
+    f" engine one a CPU for all, of uring one each: their window is {MANY_WINDOW_MS} ms, as a turn"
+    " of 64 threads takes 200."
 )
 
 
@@ -215,7 +216,6 @@ def rows(questions: Iterable[Question]) -> Iterator[Row]:
     """A row each. Errors: ValueError, NetbenchError."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm")))
-        (folder / "source").write_bytes(os.urandom(FILE_BYTES))
         program = hand_loops.build(folder)
 
         def measured(asked: Question, ours: bool) -> Moved:
@@ -223,6 +223,8 @@ def rows(questions: Iterable[Question]) -> Iterator[Row]:
             return by_engine(asked, folder) if ours else by_hand(program, asked, folder)
 
         for asked in questions:
+            size = max(FILE_BYTES, 2 * asked.chunk * asked.streams)  # two chunks a stream at least
+            (folder / "source").write_bytes(os.urandom(size))
             pairs: list[tuple[Moved, Moved]] = []
             stalled, most = {True: 0, False: 0}, SHARED_WIDE if asked.shares_cpu else WIDE
             while len(pairs) < PAIRS or (len(pairs) < MOST and _width(pairs) > most):

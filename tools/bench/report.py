@@ -1,6 +1,4 @@
-"""How long reports of many runs take, and how much memory: of a million made-up records, and of a
-hundred thousand.
-"""
+"""Time and memory of reports of many made-up records: a million, and a hundred thousand."""
 
 from __future__ import annotations
 

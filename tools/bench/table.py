@@ -1,6 +1,4 @@
-"""What a part of the bench answers: rows of one table, each with its interval, its budget and its
-verdict.
-"""
+"""What a part of the bench answers: a table; each row has an interval, budget and verdict."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@
 struct work {
 	int socket;
 	int file;     /* a sender's source, a receiver's sink */
-	size_t size;  /* of a source, which begins again at its end */
+	size_t begin; /* of the part of a source that a stream sends, again and again */
+	size_t size;  /* of a source, or the end of its part */
 	size_t bytes; /* to send */
 	size_t chunk; /* in bytes */
 	uint64_t chunks;

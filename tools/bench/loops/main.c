@@ -165,11 +165,15 @@ static int window(struct job *jobs, char **argv)
 
 	gate = &barrier;
 	pthread_barrier_init(gate, NULL, (unsigned int)threads + 1);
-	for (int i = 0; i < streams; i++)
+	for (int i = 0; i < streams; i++) {
+		struct work *work = &jobs[i].work;
+
 		if (prepare(&jobs[i], argv, listening))
 			return 1;
-		else
-			sockets[i] = jobs[i].work.socket;
+		sockets[i] = work->socket;
+		work->begin = (size_t)i * (work->size / (size_t)streams);
+		work->size = work->begin + work->size / (size_t)streams;
+	}
 	jobs->work.sockets = sockets;
 	jobs->work.streams = streams;
 	for (int i = 0; i < threads; i++)

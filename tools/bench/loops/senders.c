@@ -60,7 +60,7 @@ int send_sendfile(struct work *work)
 	size_t chunk = work->chunk, total = work->bytes, sent = 0;
 	int fd = work->socket, file = work->file;
 	uint64_t chunks = 0, again = 0;
-	off_t offset = 0, end = (off_t)work->size;
+	off_t offset = (off_t)work->begin, end = (off_t)work->size;
 
 	for (; sent < total; chunks++) {
 		size_t length = next_length(total, sent, chunk);
@@ -71,7 +71,7 @@ int send_sendfile(struct work *work)
 		again += (size_t)put < length;
 		sent += (size_t)put;
 		if (offset == end)
-			offset = 0;
+			offset = (off_t)work->begin;
 	}
 	return count(work, chunks, sent, again);
 }
