@@ -135,7 +135,9 @@ def recipe_of(kernel: Kernel) -> Recipe:
 def _compiler(kernel: Kernel) -> str:
     """The compiler's own words for itself: another version makes another kernel."""
     named = dict(word.partition("=")[::2] for word in kernel.make)
-    name = named.get("CC") or ("clang" if "LLVM" in named else "gcc")
+    llvm, gcc = named.get("LLVM", ""), named.get("CROSS_COMPILE", "") + "gcc"
+    clang = f"{llvm * llvm.endswith('/')}clang{llvm * llvm.startswith('-')}"  # kbuild's llvm.rst
+    name = named.get("CC") or (clang if llvm else gcc)
     try:
         argv = (*name.split(), "--version")
         text = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
@@ -169,9 +171,10 @@ def _cache(name: str) -> Path:
 
 @contextmanager
 def _locked(file: Path, kernel: Kernel, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold a tree: the lock ends with this process."""
+    """Hold a tree: the lock ends with this process, and what is left of its make."""
     file.touch(0o600)  # none but this account may hold the lock
     with file.open("w") as lock:
+        os.set_inheritable(lock.fileno(), True)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -198,14 +201,15 @@ def _configure(kernel: Kernel, recipe: Recipe, tree: Path) -> None:
     _run_make(kernel, recipe, tree, ["olddefconfig"])
     if before and config.read_bytes() == before[0]:
         os.utime(config, ns=(before[1], before[1]))
-    has = set(config.read_text().splitlines())
-    asked = [line for line in recipe.fragment.decode().splitlines() if line.startswith("CONFIG_")]
-    lost = [line for line in asked if line not in has and not line.endswith("=n")]
+    has = set(config.read_bytes().splitlines())
+    asked = [line for line in recipe.fragment.splitlines() if line.startswith(b"CONFIG_")]
+    lost = b", ".join(line for line in asked if line not in has and not line.endswith(b"=n"))
     if lost:
         config.unlink()
         raise RequestError(
-            f"kernel {kernel.name}: {revision.named(kernel)} does not take {', '.join(lost)} of its"
-            " configuration; change `fragment:`, or add what they depend on"
+            f"kernel {kernel.name}: {revision.named(kernel)} does not take"
+            f" {lost.decode(errors='replace')} of its configuration; change `fragment:`, or add"
+            " what they depend on"
         )
 
 
@@ -247,6 +251,7 @@ def _making(words: list[str], commit: str) -> Iterator[subprocess.Popen[str]]:
         text=True,
         errors="replace",
         env=_environment(commit),
+        close_fds=False,
         start_new_session=True,
     ) as make:
         try:

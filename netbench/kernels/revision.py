@@ -27,7 +27,8 @@ _OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTOR
 def commit_of(kernel: Kernel) -> str:
     """The commit that a kernel's revision names, as 40 or 64 hex digits. Errors: RequestError."""
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{kernel.rev}^{{commit}}")
-    done = _git(kernel, repository(kernel), *words)
+    repository(kernel)  # or why it is none; HEAD is that of the folder
+    done = _git(kernel, Path(os.path.expanduser(kernel.git)), *words)
     if done.returncode:
         raise RequestError(
             f"kernel {kernel.name}: {kernel.git} has no revision {kernel.rev!r}; `git -C"

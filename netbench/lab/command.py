@@ -101,9 +101,7 @@ class Tools(NamedTuple):
 
 
 def find(names: Iterable[str], *inherited: int) -> Tools:
-    """The named programs. Errors: LabRefused with everything that is missing and the packages that
-    have it.
-    """
+    """The named programs. Errors: LabRefused with all that is missing and its packages."""
     folders = os.pathsep.join((os.environ.get("PATH", ""), *SYSTEM_FOLDERS))
     paths = {name: shutil.which(name, path=folders) for name in names}
     missing = [name for name, path in paths.items() if path is None]

@@ -1,6 +1,4 @@
-"""Debian's packages of kernels and of guests' programs: apt finds and verifies them, a cache
-keeps them.
-"""
+"""Debian's kernels and guests' programs: apt finds and verifies them, a cache keeps them."""
 
 from __future__ import annotations
 
@@ -54,9 +52,7 @@ def series(release: str) -> str:
 
 
 def fits(release: str, word: str) -> bool:
-    """Whether a word is a release, or its beginning: 6.1 is that of 6.1.0-44-cloud-amd64, not of
-    6.12.0.
-    """
+    """Whether a word is a release, or its beginning: 6.1 of 6.1.0-44-cloud-amd64, not of 6.12."""
     return bool(word) and re.match(re.escape(word) + r"(?!\d)", release) is not None
 
 

@@ -25,9 +25,7 @@ NEEDS = ("depmod", *guest_programs.NEEDS)
 
 
 def build(kernel: Kernel, programs: bytes, tools: Tools) -> LabKernel:
-    """A kernel's image and first root, from the cache if they are there. Errors: LabRefused,
-    RequestError.
-    """
+    """A kernel's image and first root, cached or made. Errors: LabRefused, RequestError."""
     if kernel.release:
         kernel = kernel._replace(deb=str(debian.kernel(kernel.release, tools)))
     place = source.locate(kernel)

@@ -157,9 +157,7 @@ def _refuse_routers(interface: str) -> None:
 
 
 def _cables(switch: str, hosts: Sequence[LabHost], direct: bool) -> Iterator[str]:
-    """Every veth, made with both ends where they belong, so that nothing passes through the root
-    namespace.
-    """
+    """Every veth, made where its ends belong, so that nothing passes through the root namespace."""
     for i, host in enumerate(hosts, 1):
         yield _veth(MANAGEMENT, host.namespace, f"mgmt{i}", switch)
         if not direct:

@@ -15,6 +15,7 @@ from netbench.engine.worker import Worker
 from netbench.model import Campaign, ProfileSpec, Transfer
 from netbench.plan.plan import ProfileRun
 from netbench.read.metrics import SOAK
+from netbench.read.profiles import TRANSFERS
 from netbench.result.profile_files import (
     KERNEL_MARK,
     Folded,
@@ -164,7 +165,7 @@ def fold(text: str, labels: Mapping[int, str]) -> tuple[dict[str, str], dict[tup
         elif kind == "p":
             pid, _, word = rest.partition(" ")
             name = _plain(word)
-            another = "?" * (name in labels.values())  # of that name
+            another = "?" * (name in (HELPER_LABEL, *TRANSFERS))  # of that name
             processes.append(labels.get(int(pid), name + another))
         elif kind == "s":
             samples, events, process, *places = numbers = [int(word) for word in rest.split()]

@@ -135,5 +135,4 @@ def test_a_form_s_option_may_be_anywhere(
 def test_a_draft_that_a_kill_left_is_no_result(tmp_path: Path) -> None:
     result = made(tmp_path)
     shutil.copytree(result, result.with_name(f".{result.name}.new"))
-    listed = json.loads(call("list", "results", "--results", tmp_path, "--json").stdout)
-    assert len(listed) == 1
+    assert len(json.loads(call("list", "results", "--results", tmp_path, "--json").stdout)) == 1

@@ -343,8 +343,7 @@ def test_a_killed_controller_loses_only_the_run_in_flight(running: Running) -> N
     assert resumed(running.folder) == list(range(1, 13))
     after = running.records()
     assert after[: len(kept)] == kept
-    text = (running.folder / "campaign.yaml").read_text()
-    plan = Plan(campaign.parse(text, "campaign.yaml"))
+    plan = Plan(campaign.parse((running.folder / "campaign.yaml").read_text(), "campaign.yaml"))
     order = [u.cell.id for block in range(6) for u in plan.wanted(block, lambda key: True, ())]
     assert [r["cell"] for r in after] == order, "resume keeps the order of the plan"
 

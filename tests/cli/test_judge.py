@@ -58,8 +58,7 @@ def test_a_time_that_can_show_nothing_is_refused_and_the_one_named_is_enough(
         judge.written(question)
     minutes = re.search(r"boots differ by 20.0%.*; give it --time (\d+)m$", str(why.value))
     assert minutes is not None
-    enough = question._replace(seconds=60.0 * int(minutes[1]))
-    assert judge.written(enough).shown <= judge.SHOWN
+    assert judge.written(question._replace(seconds=60.0 * int(minutes[1]))).shown <= judge.SHOWN
     monkeypatch.setattr(judge, "GUEST", judge.Boots(0.01, 0.02, 5.0))
     assert campaign.parse(judge.written(question).text, "judge").repeat.boots >= 4
     with pytest.raises(RequestError, match="give it --time"):  # 4 boots at least

@@ -231,8 +231,7 @@ def test_a_tool_ends_with_its_worker_although_what_ends_it_is_stopped(tmp_path: 
     first = "echo $$ $PPID > pids; kill -STOP $PPID; kill -KILL $(ps -o ppid= $PPID)"
     tool = f"tool: {{argv: [sh, -c, '{first}; sleep 1000'], pattern: '(?P<rate>x)'}}"
     text = HEAD + f"transfer: {{{tool}, duration: 1s, warmup: 0s, congestion: cubic}}\n"
-    campaign = Running(tmp_path, tmp_path / "r", text)
-    assert campaign.end()[0] == 1
+    assert Running(tmp_path, tmp_path / "r", text).end()[0] == 1
     pids = (tmp_path / "pids").read_text().split()
     wait_for(lambda: not any(is_running(int(pid)) for pid in pids), seconds=SOON_SECONDS)
 

@@ -212,8 +212,7 @@ def test_a_disk_that_is_full_while_a_kernel_is_copied(guests: Booted) -> None:
     guests.ssh("a", f"mkdir -p {place} && mount -t tmpfs -o size=4M none {place}")
     package = {"deb": guests.lab.kernels[NEW].source}
     try:
-        done = guests.run(guests.write({"copied": package}, "kexec"))
-        assert done.code == 1
+        assert guests.run(guests.write({"copied": package}, "kexec")).code == 1
         assert statuses(guests.records()) == [("copied", "failed")]
         (failed,) = guests.records()
         said = failed["reason"]
@@ -294,8 +293,7 @@ def test_a_kernel_that_panics(guests: Booted) -> None:
 )
 def test_a_kernel_that_never_answers(guests: Booted, append: str, told: str) -> None:
     kernels = {"mute": {"release": NEW, "append": append}, NEW: {"release": NEW}}
-    done = guests.run(guests.write(kernels, {"qemu": NAME, "deadline": DEADLINE}))
-    assert done.code == 1
+    assert guests.run(guests.write(kernels, {"qemu": NAME, "deadline": DEADLINE})).code == 1
     assert statuses(guests.records()) == [("mute", "failed"), (NEW, "ok")]
     (failed,) = guests.on("mute")
     assert failed["reason"].startswith("boot: mute: a: it did not come back within 30 s")

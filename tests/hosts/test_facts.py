@@ -128,8 +128,7 @@ def test_the_interface_is_what_ethtool_ip_and_tc_say(found: dict[str, str], inte
     driver = fields(out("ethtool", "-i", interface))
     assert "speed" not in found, "a veth has none, though it says 10 Gb/s"
     assert (found["interface"], found["nic_driver"]) == (interface, driver["driver"])
-    link = fields(out("ethtool", interface))
-    assert found["duplex"] == link["Duplex"].lower()
+    assert found["duplex"] == fields(out("ethtool", interface))["Duplex"].lower()
     assert found["mtu"] == "1400"
     state = fields(out("ethtool", "-k", interface))
     on, off = (part.partition(": ")[2].split() for part in found["features"].split("; "))

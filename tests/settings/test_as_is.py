@@ -88,8 +88,7 @@ def test_beside_what_the_campaign_holds_it_is_that(tmp_path: Path, side: str) ->
         )
         (tmp_path / "c.yaml").write_text(head(lab, "held") + TEXT + campaign)
         done = call("run", tmp_path / "c.yaml", "--results", tmp_path)
-        sender = next(iter(lab.hosts.values()))
-        assert inside(sender, "sysctl -n net.ipv4.tcp_retries2") == "15\n"
+        assert inside(next(iter(lab.hosts.values())), "sysctl -n net.ipv4.tcp_retries2") == "15\n"
     records = stored_records(Path(done.stdout.splitlines()[-1]))
     levels = [(r["status"], r["factors"][f"{side}{key}"], r) for r in records]
     ok = {(level, read(r, key)) for status, level, r in levels if status == "ok"}

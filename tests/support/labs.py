@@ -152,8 +152,7 @@ def watched() -> Iterator[Callable[[Lab], None]]:
 
 def head(here: Lab, name: str, block: dict[str, Any] | None = None) -> str:
     """How the campaigns of these tests begin."""
-    hosts = yaml.safe_dump(block or here.block(), sort_keys=False)
-    return f"netbench: 1\nname: {name}\n{hosts}"
+    return f"netbench: 1\nname: {name}\n{yaml.safe_dump(block or here.block(), sort_keys=False)}"
 
 
 @pytest.fixture

@@ -258,8 +258,7 @@ def command(tmp_path: Path, body: str) -> Machine:
     script.write_text(f"#!/bin/sh\n{body}\n")
     script.chmod(0o755)
     words = (str(script), "{host}", "{kernel}", "{release}", "{append}", "a'b;c")
-    host = Host("snd", boot=BootSpec("command", argv=words))
-    return Machine(host, ThisMachine("snd"), AsHere)
+    return Machine(Host("snd", boot=BootSpec("command", argv=words)), ThisMachine("snd"), AsHere)
 
 
 def test_a_command_gets_its_words_and_no_shell_sees_them(tmp_path: Path) -> None:

@@ -348,8 +348,7 @@ SETS = ["transfer.bytes=3G", "order.seed=9", "sweep.tso=[on, off]", "about='a: b
 def test_the_effective_text_gives_the_same_campaign(
     file: dict[str, object], quick: bool, sets: list[str]
 ) -> None:
-    text = yaml.safe_dump(file, allow_unicode=True, sort_keys=False)
-    campaign = read(text, *sets, quick=quick)
+    campaign = read(yaml.safe_dump(file, allow_unicode=True, sort_keys=False), *sets, quick=quick)
     again = read(campaign.text)
     assert same(campaign, again)
     assert again.text == campaign.text

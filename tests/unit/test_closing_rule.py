@@ -40,8 +40,7 @@ def standing(
     values = {
         name: dict(enumerate(column, first)) for name, column in zip(names, columns, strict=False)
     }
-    runs = max(map(len, columns), default=0)
-    return Standing({"send": send}, values, closed, runs, lost=lost)
+    return Standing({"send": send}, values, closed, max(map(len, columns), default=0), lost=lost)
 
 
 @dataclass(frozen=True)

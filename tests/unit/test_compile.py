@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import multiprocessing
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -13,13 +15,18 @@ import pytest
 from netbench import campaign
 from netbench.base.errors import RequestError
 from netbench.kernels.built import pinned, with_built_kernels
-from netbench.kernels.compile import _environment, build
+from netbench.kernels.compile import _environment, build, recipe_of
 from netbench.kernels.revision import commit_of
 from netbench.kernels.source import locate, unpack
 from netbench.model import Kernel
 from netbench.run.progress import Progress
 from tests.support.kernel_repository import MAKEFILE, Lines, Repository, compiled, kernel
 from tests.support.local import call
+
+
+def program(place: Path, does: str) -> None:
+    place.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo other 13 && exit\n{does}\n')
+    place.chmod(0o755)
 
 
 def test_a_revision_is_built_once_and_boots_as_a_tree_does(
@@ -64,24 +71,66 @@ def test_another_configuration_or_compiler_is_another_build(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "more.config").write_text("# more\nCONFIG_MORE=y\n")
+    (tmp_path / "more.config").write_bytes(b"# f\xfcr uns\nCONFIG_MORE=y\n")
     (tmp_path / "own.config").write_text("CONFIG_OWN=y\nCONFIG_LOST=y\n")
-    other = tmp_path / "programs" / "other-gcc"
-    other.write_text('#!/bin/sh\n[ "$1" = --version ] && echo other 13 && exit\nexec gcc "$@"\n')
-    other.chmod(0o755)
+    program(tmp_path / "programs" / "other-gcc", 'exec gcc "$@"')
     each: list[dict[str, object]] = [
         *({}, {"fragment": "more.config"}, {"config": "own.config"}, {"make": ("EXTRA=1",)}),
         {"make": ("CC=other-gcc",)},
     ]
     built = [build(kernel(repository, "v1", **keys), Lines().told) for keys in each]
     assert len({*built}) == len(each)
-    configs = [(place / "tar-install" / "boot" / "config").read_text() for place in built]
+    configs = [(place / "tar-install" / "boot" / "config").read_text("latin-1") for place in built]
     assert ["CONFIG_MORE=y" in config for config in configs] == [False, True, False, False, False]
     assert ["CONFIG_OWN=y" in config for config in configs] == [False, False, True, False, False]
     (repository.place / "Makefile").write_text(MAKEFILE.replace("LOST", "GONE"))
     repository.commit("int segments = 1;\n", "v2")  # knows what v1 does not, in the same tree
     place = build(kernel(repository, "v2", config="own.config"), Lines().told)
     assert "CONFIG_LOST=y" in (place / "tar-install" / "boot" / "config").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("CROSS_COMPILE=foo-", "foo-gcc"),
+        ("LLVM=1 CROSS_COMPILE=foo-", "clang"),
+        ("LLVM=-15", "clang-15"),
+        ("LLVM={}/", "{}/clang"),
+        ("LLVM=-15 CC=other", "other"),
+    ],
+)
+def test_the_compiler_that_is_asked_for_its_version_is_that_of_make(
+    repository: Repository, tmp_path: Path, words: str, name: str
+) -> None:
+    programs = tmp_path / "programs"
+    program(programs / name.format(programs), "exit 1")
+    make = tuple(words.format(programs).split())
+    assert recipe_of(kernel(repository, make=make)).compiler == "other 13"
+
+
+def test_head_is_that_of_the_folder_which_is_named(repository: Repository, tmp_path: Path) -> None:
+    repository.git("worktree", "add", "-q", str(tmp_path / "topic"), "HEAD")
+    repository.commit("int segments = 2;\n", "v2")
+    assert commit_of(kernel(repository, "HEAD", git=str(tmp_path / "topic"))) == repository.base
+
+
+def test_what_a_killed_build_has_left_is_waited_for(repository: Repository, tmp_path: Path) -> None:
+    """Its compiler would else write into the next one's objects."""
+    os.mkfifo(fifo := tmp_path / "fifo")
+    program(
+        tmp_path / "programs" / "slow-gcc", f'[ -p {fifo} ] && read line < {fifo}; exec gcc "$@"'
+    )
+    slow = kernel(repository, make=("CC=slow-gcc",))
+    builder = multiprocessing.get_context("fork").Process(target=build, args=(slow, Lines().told))
+    builder.start()
+    with fifo.open("w"):
+        fifo.unlink()
+        builder.kill()
+        builder.join()
+        (lock,) = (tmp_path / "cache" / "netbench" / "trees").glob("*.lock")
+        with lock.open() as held, pytest.raises(BlockingIOError):
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert build(slow, Lines().told).is_dir(), "once the old compiler has ended"
 
 
 def test_a_build_that_was_changed_in_the_cache_is_made_anew_once(
@@ -165,8 +214,7 @@ def test_a_campaign_keeps_the_commits_that_its_revisions_named(
     repository: Repository, tmp_path: Path
 ) -> None:
     tip = repository.commit("int segments = 2;\n", "v2")
-    wanted = campaign.parse(TEXT.format(repository.place), "patch.yaml", ["repeat.min=3"])
-    kept = pinned(wanted)
+    kept = pinned(campaign.parse(TEXT.format(repository.place), "patch.yaml", ["repeat.min=3"]))
     assert [each.rev for each in kept.kernels.values()] == [repository.base, tip]
     first = kept.text.partition("\n")[0]
     revisions = f"--set kernels.base.rev={repository.base} --set kernels.patched.rev={tip}"

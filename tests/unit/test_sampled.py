@@ -14,7 +14,7 @@ f of_module [toy]
 f tcp_sendmsg
 p 7 netbench
 p 8 evil;name
-p 9 sender
+p 9 receiver
 s 3 30 0 0
 s 1 10 1 1
 s 2 20 0 2
@@ -28,7 +28,7 @@ def test_stacks_are_named_and_those_that_read_alike_are_one() -> None:
         ("sender", "tcp_sendmsg_[k]"): 5,
         ("evil?name", "of_module [toy]_[k]"): 1,
         ("evil?name", "[user]"): 4,
-        ("sender?", "tcp_sendmsg_[k]"): 5,
+        ("receiver?", "tcp_sendmsg_[k]"): 5,
     }
 
 

@@ -28,9 +28,7 @@ class Target(NamedTuple):
     prefix: bool = False  # `release` is the beginning of what `uname -r` will print
 
     def matches(self, state: State) -> bool:
-        """Whether a host runs this kernel: the release, and the command line as far as the method
-        sets it.
-        """
+        """Whether a host runs this kernel: the release, and the command line that is set."""
         right = is_of(state.release, self.release) if self.prefix else state.release == self.release
         words = state.words.split()
         if self.command_line and not self.prefix:
@@ -60,9 +58,7 @@ class BootMethod(ABC):
         """
 
     def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
-        """The same for the original kernel; the host need not answer. Errors: BootError,
-        HostError.
-        """
+        """The same for the original kernel; hosts need not answer. Errors: BootError, HostError."""
         return Target("", original_kernel.release)
 
     @abstractmethod

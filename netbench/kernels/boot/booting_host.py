@@ -300,9 +300,7 @@ class BootingHost:
         return self._wait_for_boot(before, min(self._deadline_seconds, GOING_SECONDS), stale=())
 
     def _present(self) -> State | None:
-        """What it runs, waiting for it where it cannot be booted without its help, but never twice
-        in vain.
-        """
+        """What it runs, waited for where nothing boots it without its help, never twice in vain."""
         if self.method.remote and self._silent:
             return None
         state = self._look()

@@ -1,6 +1,4 @@
-"""Kernels that are copied to a host: their files in netbench's own folder, once per content, never
-in /boot.
-"""
+"""Kernels copied to a host: in netbench's own folder, once per content, never in /boot."""
 
 from __future__ import annotations
 

@@ -55,8 +55,7 @@ def test_it_is_compared_and_less_time_is_better(folder: Path) -> None:
     (row,) = load(folder).compare("send", metric="latency_p99").to_dict("records")
     assert row["ratio"] == pytest.approx(0.5, rel=0.01)
     assert row["verdict"] == "better"
-    text = load(folder).text()
-    assert "less latency_p99 than send=readwrite" in " ".join(text.split())
+    assert "less latency_p99 than send=readwrite" in " ".join(load(folder).text().split())
     rows = list(csv_module.DictReader(io.StringIO(csv.render(load(folder).report))))
     assert {r["unit"] for r in rows if r["metric"] == "latency_p99"} == {"µs"}
 
@@ -110,8 +109,7 @@ def test_a_run_in_another_unit_is_told_in_that_of_the_first(
             number, unit = number[:-1], "K"
         return record | {"captures": {"ops": {"text": "x", "value": float(number), "unit": unit}}}
 
-    synth = Synth({"send": ("write",)}, edit=edit, runs=3)
-    result = load(synth.write(tmp_path / "r"))
+    result = load(Synth({"send": ("write",)}, edit=edit, runs=3).write(tmp_path / "r"))
     column = result.runs["ops"].tolist()
     assert [None if math.isnan(x) else round(x, 6) for x in column] == numbers
     assert len([c for c in Source.of(tmp_path / "r").cautions if c.kind == "units"]) == odd

@@ -50,8 +50,7 @@ def compare(
 
 def test_only_common_blocks_are_paired() -> None:
     old = np.array([1.0, 1.1, 0.9, 1.05, math.nan, 1.0])
-    new = np.array([2.0, 2.2, math.nan, 2.1, 9.0, 2.0])
-    (found,) = compare(frame({"old": old, "new": new}))
+    (found,) = compare(frame({"old": old, "new": np.array([2.0, 2.2, math.nan, 2.1, 9.0, 2.0])}))
     assert found.n == 4
     assert found.ratio == pytest.approx(2.0)
 
@@ -326,8 +325,7 @@ def test_no_difference_and_no_spread() -> None:
 
 def six(d: float, margin: float | None, trials: int, **asked: object) -> list[list[Comparison]]:
     """Families of six comparisons of ten blocks at a true log ratio."""
-    rng = np.random.default_rng(14)
-    drawn = rng.normal(d, 0.01, (trials, 6, 10))
+    drawn = np.random.default_rng(14).normal(d, 0.01, (trials, 6, 10))
     empty = Comparison("x", "b", "a", {}, "p", "throughput", 10, margin=margin, confidence=0.95)
     return [
         corrected(

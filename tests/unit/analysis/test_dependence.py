@@ -59,8 +59,7 @@ def test_each_row_gives_what_it_gives_alone() -> None:
 
 
 def test_only_evidence_widens() -> None:
-    rng = np.random.default_rng(4)
-    values = series(rng, (500, 30), 0.2)
+    values = series(np.random.default_rng(4), (500, 30), 0.2)
     estimate, error = correlations(values)
     wider = followed(values).error > means_of(values).error
     assert (wider == (estimate > EVIDENCE * error**2)).all()

@@ -76,8 +76,7 @@ OLD = steady(1.0)
 def test_a_verdict_stands_whatever_failed_runs_would_have_shown(
     new: Numbers, lost: dict[str, list[int]], margin: float | None, verdict: str, said: str
 ) -> None:
-    rng = np.random.default_rng(4)
-    found = compare(OLD, new * np.exp(rng.normal(0, 0.01, 20)), lost, margin)
+    found = compare(OLD, new * np.exp(np.random.default_rng(4).normal(0, 0.01, 20)), lost, margin)
     assert (found.verdict, said in found.sentence) == (verdict, True), found.sentence
     assert (found.failures is None) == (not lost)
     if lost:

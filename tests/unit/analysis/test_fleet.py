@@ -87,8 +87,7 @@ def test_a_capped_host_and_one_without_tso_are_named_in_a_ring_and_no_other(
 
 def test_senders_and_receivers_are_told_apart_where_they_have_partners() -> None:
     rng = np.random.default_rng(3)
-    hosts = names(40)
-    o = drawn(bisection(hosts, 16), 1, rng, {"n007": -0.2}, {"n030": -0.2})
+    o = drawn(bisection(names(40), 16), 1, rng, {"n007": -0.2}, {"n030": -0.2})
     assert found(o) == {(SENDER, "n007"), (RECEIVER, "n030")}
     o.mean[:] *= -1  # as of a metric of which less is better
     assert found(o, better=-1) == {(SENDER, "n007"), (RECEIVER, "n030")}

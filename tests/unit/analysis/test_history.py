@@ -47,8 +47,7 @@ def mean(result: Result) -> float:
 
 
 def against(a: Result, b: Result, folder: Path, margin: float | None = None) -> Comparison:
-    matches = match(a, b).matches
-    (found,) = compare_results(a, b, matches, "throughput", margin, find(folder, a, b))
+    (found,) = compare_results(a, b, match(a, b).matches, "throughput", margin, find(folder, a, b))
     return found
 
 
@@ -157,8 +156,7 @@ def test_a_change_that_failed_runs_could_undo_is_no_verdict(
 
     series(tmp_path)
     a = campaign(tmp_path / "a", 1.0, 1)
-    b = campaign(tmp_path / "b", 1.08, 2, runs=20, edit=flaky)
-    c = against(a, b, tmp_path / "earlier")
+    c = against(a, campaign(tmp_path / "b", 1.08, 2, runs=20, edit=flaky), tmp_path / "earlier")
     assert (c.verdict, said in c.sentence) == (verdict, True), c.sentence
     assert (c.failures is None) == (some == 0)
 

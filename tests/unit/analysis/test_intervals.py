@@ -145,8 +145,7 @@ def test_a_verdict_at_any_look_is_wrong_as_seldom_as_said(
     variances = ((values**2).cumsum(1) - n * means**2)[:, least - 1 :] / (n - 1)[least - 1 :]
     looks = n[least - 1 :]
     t = np.abs(means[:, least - 1 :]) / np.sqrt(variances / looks)
-    confidence = verdict_confidence(1 - share, least, most)
-    limits = scipy.stats.t.ppf((1 + confidence) / 2, looks - 1)
+    limits = scipy.stats.t.ppf((1 + verdict_confidence(1 - share, least, most)) / 2, looks - 1)
     wrong = float((t > limits).any(1).mean())
     assert 0.5 * share < wrong < 1.1 * share + 2 * math.sqrt(share / 4000)
 
@@ -178,8 +177,7 @@ def test_counts_are_covered(mean: float, k: float, n: int) -> None:
 
 
 def test_even_counts_have_the_exact_poisson_interval() -> None:
-    values = np.array([3.0, 1, 2, 4, 2, 3])
-    found = count_interval(values, 0.9)
+    found = count_interval(np.array([3.0, 1, 2, 4, 2, 3]), 0.9)
     low, high = scipy.stats.chi2.ppf([0.05, 0.95], [2 * 15, 2 * 16]) / 2 / 6
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
     none = count_interval(np.zeros(8), 0.95)

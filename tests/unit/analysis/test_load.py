@@ -165,8 +165,7 @@ def uneven(record: Record) -> Record:
 
 
 def test_metrics_of_many_runs_at_once_are_those_of_each(tmp_path: Path) -> None:
-    synth = Synth(pairs=("a>b",), runs=40, edit=uneven)
-    found = load(synth.write(tmp_path / "r"))
+    found = load(Synth(pairs=("a>b",), runs=40, edit=uneven).write(tmp_path / "r"))
     assert not found.contradicted
     lines = (tmp_path / "r" / "records.jsonl").read_bytes().splitlines()
     expected = [metrics_of(parse_record(line, "x"), {"a": 100, "b": 100}, False) for line in lines]
@@ -186,8 +185,7 @@ def test_metrics_of_many_runs_at_once_are_those_of_each(tmp_path: Path) -> None:
 def test_metrics_of_many_pairs_at_once_are_those_of_each(
     tmp_path: Path, ticks: dict[str, int], one_kernel: str
 ) -> None:
-    synth = Synth(pairs=("a>b", "b>c", "c>a"), runs=4)
-    folder = synth.write(tmp_path / "r")
+    folder = Synth(pairs=("a>b", "b>c", "c>a"), runs=4).write(tmp_path / "r")
     facts: dict[str, Any] = json.loads((folder / "facts.json").read_text())
     for host, (boot,) in facts["hosts"].items():
         boot["clock_ticks"] = ticks.get(host, 100)

@@ -148,8 +148,6 @@ def test_procstat_beside_soakers_leaves_them_out() -> None:
     without = metrics(record(), TICKS, shared=True)["system_cpu.procstat"]
     raw = record()
     (opening, closing), seconds = raw["sender"]["procstat"]["nice"], 1.5
-    ticks = int(seconds * TICKS["a"])
-    raw["sender"]["procstat"]["nice"] = [opening, closing + ticks]
+    raw["sender"]["procstat"]["nice"] = [opening, closing + int(seconds * TICKS["a"])]
     raw["sender"]["soak"] = counters(used_ns=[7, 7 + int(seconds * SECOND)])
-    found = metrics(raw, TICKS, shared=True)
-    assert found["system_cpu.procstat"] == pytest.approx(without)
+    assert metrics(raw, TICKS, shared=True)["system_cpu.procstat"] == pytest.approx(without)

@@ -96,8 +96,7 @@ def test_raw_cpu_of_an_open_loop_is_judged_where_its_rate_held(
         return record | {"captures": captures}
 
     made = Synth(SENDS, spread=0.0004, pairs=TWO, compare=COMPARE, truth=paced, edit=asking)
-    report = build(folder(made, tmp_path / "r", "500/s"))
-    (c,) = report.source.comparisons["sender_cpu"]
+    (c,) = build(folder(made, tmp_path / "r", "500/s")).source.comparisons["sender_cpu"]
     assert (c.verdict, c.unsettled) == ((NO_VERDICT, why) if why else ("better", ""))
 
 

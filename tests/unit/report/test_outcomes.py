@@ -61,8 +61,7 @@ def test_each_comparison_is_a_subtest(report: Report) -> None:
     assert {"ok", "not ok", "ok # SKIP"} == set(found)
     for line in lines:
         if match := re.match(r"(not ok|ok) \d+ (\S+)$", line):
-            worse = any(c.verdict == "worse" for c in families[match[2]])
-            assert (match[1] == "not ok") == worse
+            assert (match[1] == "not ok") == any(c.verdict == "worse" for c in families[match[2]])
     for c in (c for family in families.values() for c in family):
         assert any(c.sentence in line for line in lines)
 

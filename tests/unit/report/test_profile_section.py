@@ -130,8 +130,7 @@ def test_few_samples_have_the_interval_of_a_count(result: Path, period: int, run
 
 
 def test_idle_and_other_programs_are_left_out_and_told(result: Path) -> None:
-    profiles = profiles_of(store(result, [("sg=off", stacks_of(NO_SG))]))
-    (cell,) = profiles.cells
+    (cell,) = profiles_of(store(result, [("sg=off", stacks_of(NO_SG))])).cells
     (run,) = cell.runs
     assert cell.totals == [pytest.approx(2874)]
     assert run.idle == pytest.approx(5000 / (5000 + 700 + 2874))

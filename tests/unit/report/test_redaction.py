@@ -123,8 +123,7 @@ def test_every_file_of_the_copy_is_free_of_it(result: Path, tmp_path: Path) -> N
     assert "restored" not in (copy / "journal.jsonl").read_text()
     for each in files:
         assert SECRETS.findall(each.read_text()) == []
-    hosts = json.loads((copy / "facts.json").read_text())["hosts"]
-    (entry,) = hosts["host1"]
+    (entry,) = json.loads((copy / "facts.json").read_text())["hosts"]["host1"]
     assert entry["facts"]["command_line"] == "redacted 1"
     assert entry["facts"]["nic_firmware"] == "14.32.10.12"
     assert [Redaction({}).value(each) for each, _ in PRINTED] == [told for _, told in PRINTED]
@@ -149,16 +148,14 @@ def test_the_folder_is_called_by_no_host(result: Path, tmp_path: Path, name: str
 def test_a_name_leads_nowhere_else(result: Path, tmp_path: Path, name: str) -> None:
     file = result / "campaign.yaml"
     file.write_text(re.sub("^name: .*$", f"name: {name}", file.read_text(), flags=re.M))
-    copy = redacted(result, tmp_path / "copies")
-    assert copy.parent == tmp_path / "copies" / "campaign"
+    assert redacted(result, tmp_path / "copies").parent == tmp_path / "copies" / "campaign"
 
 
 def test_half_a_character_is_no_defect(result: Path, tmp_path: Path) -> None:
     with (result / "records.jsonl").open("a") as records:
         records.write('{"schema": 2, "other": "\\ud800 ä"}\n')
     copy = redacted(result, tmp_path / "copies")
-    last = (copy / "records.jsonl").read_text().splitlines()[-1]
-    assert json.loads(last)["other"] == "\ud800 ä"
+    assert json.loads((copy / "records.jsonl").read_text().splitlines()[-1])["other"] == "\ud800 ä"
 
 
 def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
@@ -272,5 +269,4 @@ def test_facts_that_are_damaged_are_hidden_too(result: Path, tmp_path: Path) -> 
     facts = json.loads(file.read_text())
     facts["hosts"]["dtn01"][0]["missing"] = 1
     file.write_text(json.dumps(facts))
-    done = call("bundle", result, "--redact", "--output", tmp_path / "b.zip")
-    assert "defect" not in done.stderr
+    assert "defect" not in call("bundle", result, "--redact", "--output", tmp_path / "b.zip").stderr

@@ -197,8 +197,7 @@ def test_words_and_previews(result: netbench.Results) -> None:
     assert "31 runs" not in repr(result)
     assert "32 runs of 4 cells" in repr(result)
     assert result.text(100).startswith("synthetic: summary")
-    shown = result._repr_html_()
-    first, folded = shown.split("<details")
+    first, folded = result._repr_html_().split("<details")
     assert 'class="cards"' in first
     assert "<h2>Cells" in first
     assert "<h2>Cautions" in folded

@@ -38,8 +38,7 @@ def test_100_000_records(tmp_path: Path) -> None:
     compare = {"factor": "send", "baseline": "readwrite", "margin": 0.01}
     folder = Synth(factors, runs=100, compare=compare).write(tmp_path / "r")
     for _ in range(ATTEMPTS):
-        done = ran([sys.executable, "-c", PROGRAM, str(folder)], check=True)
-        found = json.loads(done.stdout)
+        found = json.loads(ran([sys.executable, "-c", PROGRAM, str(folder)], check=True).stdout)
         if found["seconds"] <= SECONDS:
             break
     assert (found["runs"], found["cells"]) == (100_000, 1000)

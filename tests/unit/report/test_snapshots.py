@@ -271,8 +271,7 @@ def test_json_is_strict_and_complete(case: Any) -> None:
 
 
 def test_markdown_tables_are_square(case: Any) -> None:
-    made = markdown.render(case[1])
-    tables = re.findall(r"(?:^\|.*\n)+", made, re.MULTILINE)
+    tables = re.findall(r"(?:^\|.*\n)+", markdown.render(case[1]), re.MULTILINE)
     for table in tables:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
     shown = [b for s in case[1].sections for b in s.blocks if isinstance(b, Table)]
