@@ -92,9 +92,12 @@ static int wait_for(int fd, short events, uint64_t deadline)
 
 static int fail_route(const struct nb_job *job, struct nb_error *error)
 {
-	return nb_fail_errno(error, "connect",
-			     "check the route and the firewall between the data addresses",
-			     "to %s port %llu", job->address, (unsigned long long)job->port);
+	return nb_fail_errno(
+		error, "connect",
+		errno == EADDRNOTAVAIL
+			? "see which program there holds all local ports (`ss -tanp`)"
+			: "check the route and the firewall between the data addresses",
+		"to %s port %llu", job->address, (unsigned long long)job->port);
 }
 
 /* A socket whose connection is under way, or a negative code. */

@@ -64,8 +64,8 @@ def merge(paths: Sequence[Path], folder: Path) -> Merged:
         "parts": codec.to_json(sorted([*known, *missing], key=lambda part: part.number)),
     }
     final = new_place(folder, first.plan.name) if folder.is_dir() else folder
-    if final.exists():
-        raise RequestError(f"{final} is there already; name a new folder")
+    if (folder / "plan.json").exists() or final.exists():
+        raise RequestError(f"{folder} is a result already; name a new folder, last")
     with new_folder(final) as (draft, _):
         write_new(draft / "campaign.yaml", first.text.encode())
         write_new(draft / "plan.json", document(planned))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from netbench import campaign
 from netbench.base.errors import RequestError
@@ -33,8 +34,13 @@ from netbench.result.store import no_result
 
 _PLANNED = ("cells", "pairs", "order", "part")
 """What of a plan follows from the campaign."""
-_UNCOMPARED = {"text", "source", "about", "warnings", "hosts", "kernels", "part"}
-"""What of a campaign may differ between controllers: how hosts are reached and where trees are."""
+_UNCOMPARED = {"text", "source", "about", "warnings", "hosts", "part"}
+_PATHS: dict[str, Any] = dict.fromkeys(
+    ("image", "initrd", "deb", "tree", "git", "config", "fragment"), ""
+)
+"""What of a campaign, and of a kernel, may differ between controllers: how hosts are reached and
+where trees are.
+"""
 
 
 @dataclass(frozen=True, order=True)
@@ -180,10 +186,15 @@ def _other_campaign(one: PartResult, other: PartResult) -> str:
         return "they were measured by different versions of netbench's engine"
     if one.text == other.text:
         return ""
-    here, there = one.campaign, other.campaign
+    here, there = _without_paths(one.campaign), _without_paths(other.campaign)
     differing = [
         name
         for name in here._fields
         if name not in _UNCOMPARED and getattr(here, name) != getattr(there, name)
     ]
     return f"`{differing[0]}` differs" if differing else ""
+
+
+def _without_paths(campaign: Campaign) -> Campaign:
+    kernels = campaign.kernels.items()
+    return campaign._replace(kernels={n: k._replace(**_PATHS, builds=()) for n, k in kernels})

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from netbench import campaign
 from netbench.base.control_characters import escape_controls
 from netbench.base.terminal import Painter, is_drawable
-from netbench.kernels.compile import Told, build, recipe_of
+from netbench.kernels.compile import Recipe, Told, build, recipe_of
 from netbench.kernels.revision import commit_of
 from netbench.model import Campaign, Kernel
 
@@ -33,13 +33,11 @@ def pinned(wanted: Campaign) -> Campaign:
     return campaign.changed(wanted, commits) if commits else wanted
 
 
-def require_builds(wanted: Campaign) -> None:
-    """What stops the build of any kernel is told before the first is built. Errors: RequestError
-    for programs and files that are not there.
+def require_builds(wanted: Campaign) -> dict[str, Recipe]:
+    """How kernels are built: what stops any is told before the first is. Errors: RequestError for
+    programs and files that are not there.
     """
-    for kernel in wanted.kernels.values():
-        if kernel.git:
-            recipe_of(kernel)
+    return {name: recipe_of(kernel) for name, kernel in wanted.kernels.items() if kernel.git}
 
 
 def with_built_kernels(
@@ -51,17 +49,17 @@ def with_built_kernels(
     """
     if not any(kernel.git for kernel in wanted.kernels.values()):
         return wanted
-    require_builds(wanted)
+    recipes = require_builds(wanted)  # by which all are built, whoever edits a file meanwhile
     with _told(say) as told:
         kernels = {
-            name: _built(kernel, told, jobs) if kernel.git else kernel
+            name: _built(kernel, told, jobs, recipes[name]) if kernel.git else kernel
             for name, kernel in wanted.kernels.items()
         }
     return wanted._replace(kernels=kernels)
 
 
-def _built(kernel: Kernel, told: Told, jobs: int | None) -> Kernel:
-    trees = [each._replace(tree=str(build(each, told, jobs))) for each in kernel.each]
+def _built(kernel: Kernel, told: Told, jobs: int | None, recipe: Recipe) -> Kernel:
+    trees = [each._replace(tree=str(build(each, told, jobs, recipe))) for each in kernel.each]
     return kernel._replace(builds=tuple(trees)) if len(trees) > 1 else trees[0]
 
 

@@ -68,12 +68,14 @@ class Told(NamedTuple):
     line: Callable[[str], None]
 
 
-def build(kernel: Kernel, told: Told, jobs: int | None = None) -> Path:
+def build(
+    kernel: Kernel, told: Told, jobs: int | None = None, recipe: Recipe | None = None
+) -> Path:
     """Build a kernel from git, unless the cache has it: the folder that holds its `tar-install`.
     Errors: BuildFailed with the first error; RequestError for what cannot be built at all;
     StoreError for a cache that others may have changed.
     """
-    recipe, commit = recipe_of(kernel), revision.commit_of(kernel)
+    recipe, commit = recipe or recipe_of(kernel), revision.commit_of(kernel)
     layout = f"-layout{kernel.layout}" if kernel.layout else ""
     place = _cache("built") / f"{commit[:16]}-{recipe.key}{layout}"
     if is_built(place):
@@ -213,27 +215,24 @@ def _configure(kernel: Kernel, recipe: Recipe, tree: Path) -> None:
         )
 
 
-def _words(recipe: Recipe, tree: Path) -> list[str]:
-    return ["make", "-C", str(tree / "source"), f"O={tree / 'objects'}", *recipe.make]
-
-
-def _environment(commit: str = "") -> dict[str, str]:
-    """The same words in every build: a kernel says who built it and when. Nothing that make obeys
-    (KCFLAGS, LLVM, ARCH) comes from the environment: it is not in the key; `make:` says the same.
+def _environment(key: str, commit: str = "") -> dict[str, str]:
+    """The same words in every build by a recipe: a kernel says who built it, when and, as its
+    version, by which. Nothing that make obeys (KCFLAGS, LLVM, ARCH) comes from the environment: it
+    is not in the key; `make:` says the same.
     """
     inherited = {name: word for name, word in os.environ.items() if _KEPT.fullmatch(name)}
     own = {
         "KBUILD_BUILD_USER": "netbench",
         "KBUILD_BUILD_HOST": "netbench",
         "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
-        "KBUILD_BUILD_VERSION": "1",
+        "KBUILD_BUILD_VERSION": key,
         "LOCALVERSION": f"-{commit[:12]}" if commit else "",
     }
     return {**inherited, "LC_ALL": "C", **own}
 
 
 def _run_make(kernel: Kernel, recipe: Recipe, tree: Path, targets: list[str]) -> None:
-    with _making([*_words(recipe, tree), *targets], "") as make:
+    with _making(recipe, tree, targets) as make:
         printed = make.stdout.read() if make.stdout else ""
     if make.returncode:
         (tree / "log.txt").write_text(printed)
@@ -241,16 +240,18 @@ def _run_make(kernel: Kernel, recipe: Recipe, tree: Path, targets: list[str]) ->
 
 
 @contextmanager
-def _making(words: list[str], commit: str) -> Iterator[subprocess.Popen[str]]:
+def _making(
+    recipe: Recipe, tree: Path, words: list[str], commit: str = ""
+) -> Iterator[subprocess.Popen[str]]:
     """make, all that it prints in one stream; it ends with what reads that."""
     with subprocess.Popen(
-        words,
+        ["make", "-C", str(tree / "source"), f"O={tree / 'objects'}", *recipe.make, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         text=True,
         errors="replace",
-        env=_environment(commit),
+        env=_environment(recipe.key, commit),
         close_fds=False,
         start_new_session=True,
     ) as make:
@@ -273,9 +274,8 @@ def _make(
 ) -> None:
     """Compile and link; with _PACKAGE into `objects/tar-install`. Errors: RequestError."""
     shutil.rmtree(tree / "objects" / _OUTPUT, ignore_errors=True)
-    words = [*_words(recipe, tree), f"-j{jobs or os.cpu_count() or 1}", target]
-    log = tree / "log.txt"
-    with log.open("w") as out, _making(words, commit) as make:
+    words, log = [f"-j{jobs or os.cpu_count() or 1}", target], tree / "log.txt"
+    with log.open("w") as out, _making(recipe, tree, words, commit) as make:
         for each in make.stdout or ():
             out.write(each)
             line(f"kernel {kernel.name}: {each.strip()}")

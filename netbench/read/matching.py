@@ -175,7 +175,7 @@ def _found(a: Result, b: Result) -> Iterator[Difference]:
 
 
 def _words(a: Result, b: Result) -> Iterator[Difference]:
-    """Programs, and unswept keys of transfer and settings, that the campaigns write otherwise."""
+    """Programs, kernels, unswept keys of transfer and settings: what campaigns write otherwise."""
     if a.asked is None or b.asked is None:
         read = ("cannot be read" if each.asked is None else "can be read" for each in (a, b))
         yield Difference(CAMPAIGN, "campaign.yaml", *read)
@@ -183,8 +183,8 @@ def _words(a: Result, b: Result) -> Iterator[Difference]:
     for key in dict.fromkeys((*a.asked, *b.asked)):
         one, two = (asked.get(key, "not written") for asked in (a.asked, b.asked))
         name = key.partition(".")[2]
-        program = key.startswith(("command.", "tools."))
-        ours = key.startswith("kernels.") or name in (*a.factors, *b.factors, KERNEL)
+        program = key.startswith(("command.", "tools.", "kernels."))
+        ours = name in (*a.factors, *b.factors, KERNEL)
         if one != two and (program or not ours):
             if name in PRIVATE or program:
                 one = two = "differs"

@@ -15,7 +15,7 @@ from netbench.result.journal import Change, Restored, in_a_line
 from netbench.settings.neighbours import OP, parse, text_of, writable
 from netbench.settings.setting import Worker
 
-LEFT = "left as it is"
+LEFT, BY_HAND = "left as it is", "put it back by hand: restore sees that"
 ROUNDS = 4
 LEAVE_SECONDS, LEAVE_PAUSE = 60.0, 0.1
 RUN = re.compile(r"^(\d{1,10}) (\d{1,10})$", re.ASCII | re.MULTILINE)
@@ -53,7 +53,7 @@ def put_back(
     ended = {name: undone_by(there.worker, campaign, numbers) for name, there in hosts.items()}
     undone = [change for change in pending if change.number in ended[change.host]]
     left = {change.number: _reads(hosts[change.host].worker, change) for change in undone}
-    programs = {change.number for change in pending if change.undo}
+    programs = {each.number: (each.look, each.before) for each in pending if each.undo}
     gone = {
         name: gone_of(there, [e for e in pending if e.host == name])
         for name, there in hosts.items()
@@ -75,7 +75,8 @@ def put_back(
                 if number in left and change.interface not in gone[change.host]:
                     what = _keep(worker, change, left[number])
                 else:
-                    below = any(each < number for each in left.keys() & programs)
+                    found = change.look, change.before  # else as another host has it
+                    below = any(n < number and programs[n] != found for n in left.keys() & programs)
                     under = [e for e in pending if e.host == change.host and e.number < number]
                     armed = {e.number: _arm(worker, e) for e in under[:1] if not failed} | armed
                     what = _put_back(worker, boot_id, change, below, gone[change.host])
@@ -194,12 +195,13 @@ def _put_back(
         if below and now != change.before:
             return f"gone with what was below it: it reads {_shown(now)}; look at it"
     elif below and now not in (None, change.before):
-        return f"{LEFT}, as what lay below it was undone first: it reads {_shown(now)}"
+        what = f"{change}: {LEFT}, as what lay below it was undone first: it reads {_shown(now)}"
+        raise EngineError(0, 0, "restore", what, BY_HAND)
     if change.undo and now != change.before:
         worker.operate("exec", change.undo)
         if source and worker.operate(change.op, source)[0] != change.before:
             what = f"{change}: {in_a_line(change.undo)} leaves it changed"
-            raise EngineError(0, 0, "restore", what, "put it back by hand: restore sees that")
+            raise EngineError(0, 0, "restore", what, BY_HAND)
         return f"undone by {in_a_line(change.undo)}"
     value, left = now, _left(change, now)
     if change.op == "mount":  # its folder may be there without it

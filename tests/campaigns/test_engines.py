@@ -110,8 +110,7 @@ def test_the_recipe_of_gnu_parallel(folder: Path, expected: list[tuple[Any, ...]
     (folder / "part.sh").write_text(recipe("# part.sh"))
     assert recipe("# part.sh").count("    exec ") == 2, "signals to the shell reach the controller"
     environ = {**os.environ, "HOME": str(folder)}  # where parallel asks to be cited
-    argv = ["sh", "-ec", recipe("parallel --termseq")]
-    done = ran(argv, cwd=folder, env=environ)
+    done = ran(["sh", "-ec", recipe("parallel --termseq")], cwd=folder, env=environ)
     assert done.returncode == 0, done.stderr
     merged = folder / done.stdout.splitlines()[-1]
     assert [timeless(record) for record in stored_records(merged)] == expected

@@ -36,8 +36,7 @@ def test_every_meter_in_a_real_campaign(tmp_path: Path) -> None:
     meters = local().meters.items()
     asked = [n for n, m in meters if not m.has("always") and n not in {"soak", *refused}]
     text = TEXT_OF_ALL.replace("METERS", ", ".join(asked))
-    path = conductor.start(campaign.parse(text, "all.yaml"), tmp_path).path
-    result = load(path)
+    result = load(conductor.start(campaign.parse(text, "all.yaml"), tmp_path).path)
     (entry,) = result.source.result.hosts["here"]
     runs = result.runs[[name for name in METRICS if name in result.runs]]
     assert not runs.apply(lambda column: column.map(math.isinf)).any(axis=None)

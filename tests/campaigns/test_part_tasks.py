@@ -300,8 +300,7 @@ def test_what_has_ended_is_not_tried_again(tmp_path: Path, outcome: object) -> N
 
 
 def test_an_interrupt_stops_all_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Tasks({1: [None], 2: [None]})
-    run = engine(tmp_path, client, Told())
+    run = engine(tmp_path, Tasks({1: [None], 2: [None]}), Told())
 
     def interrupt(seconds: float) -> None:
         if not is_stopped(tmp_path):

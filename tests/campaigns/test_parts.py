@@ -44,8 +44,7 @@ def timeless(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def run_part(number: int, text: str, results: Path) -> Path:
     """As `run C --part K/4`, which makes a report, too."""
-    part = part_of(campaign.parse(text, "fleet.yaml"), number, PARTS)
-    return conductor.start(part, results).path
+    return conductor.start(part_of(campaign.parse(text, "fleet.yaml"), number, PARTS), results).path
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +62,7 @@ def merged(folder: Path, parts: Sequence[Path]) -> Path:
     done = call("merge", *reversed(parts), folder / "merged")
     assert done.returncode == 0, done.stderr
     assert "hosts of one kernel" in " ".join(done.stderr.split())
+    assert "name a new folder, last" in call("merge", *parts).stderr
     return Path(done.stdout.splitlines()[-1])
 
 
@@ -186,6 +186,12 @@ def test_parts_that_do_not_belong_together_are_refused(
     longer = run_part(2, TEXT.replace("20ms", "21ms"), folder / "other")
     assert "are not of one campaign: `cells` differs" in refusal(parts[0], longer)
     assert "export R... F" not in refusal()
+    other = [shutil.copytree(part, folder / f"kernel of {part.name}") for part in parts[:2]]
+    for rev, part in enumerate(other):
+        kernel = f"kernels: {{patched: {{git: {part}, rev: v{rev}}}}}\nsweep: {{kernel: [patched], "
+        text = (part / "campaign.yaml").read_text()
+        (part / "campaign.yaml").write_text(text.replace("sweep: {", kernel))
+    assert "not of one campaign: `kernels` differs" in refusal(*other)
     copied = folder / "copied"
     shutil.copytree(parts[0], copied)
     with (copied / "records.jsonl").open("a") as records:

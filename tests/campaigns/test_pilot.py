@@ -54,8 +54,7 @@ def test_a_campaign_has_the_window_that_its_pilot_found(
         text = TEXT.replace("SINK", str(tmp_path / "sink")).replace(
             ", {sender: b, receiver: a}", ""
         )
-        wanted = parsed(text)
-        done = conductor.start(wanted, tmp_path)
+        done = conductor.start(parsed(text), tmp_path)
     assert done.exit_code == 0
     assert {(cell.send, cell.sink.kind) for cell in seen} == {("write", "discard")}
     kept = campaign.load(done.path / "campaign.yaml")

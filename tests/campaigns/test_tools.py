@@ -110,8 +110,7 @@ def test_a_server_that_prints_and_exits_before_its_client_does_is_read(tmp_path:
     """Its end is known before anyone asks for what it printed."""
     begun = tmp_path / "begun"
     server = f"[sh, -c, 'echo up; until [ -e {begun} ]; do sleep 0.01; done; echo 9.4 Gb/s']"
-    client = f"[sh, -c, 'touch {begun}; sleep 0.3']"
-    record = mine(tmp_path, server, client, ", ready: up")
+    record = mine(tmp_path, server, f"[sh, -c, 'touch {begun}; sleep 0.3']", ", ready: up")
     assert record["status"] == "ok", record["reason"]
     assert record["receiver"]["tool"] == {"rate": "9.4 Gb/s"}
 

@@ -72,8 +72,7 @@ def test_modules_that_nobody_has_installed_are_not_found_there_either(tmp_path: 
     """pandas imports what it could use, from any relative entry of sys.path (`pip install -e`)."""
     asked = [sys.executable, "-P", "-c", "import sys; print(*sys.path, sep='\\n')"]
     entries = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split("\n")
-    relative = {entry for entry in entries if not os.path.isabs(entry)} | {"."}
-    for entry in relative:
+    for entry in {entry for entry in entries if not os.path.isabs(entry)} | {"."}:
         (tmp_path / entry).mkdir(exist_ok=True)
         for name in ("pyarrow", "numexpr", "bottleneck", "gssapi", "sspi"):
             (tmp_path / entry / f"{name}.py").write_text(DECOY)

@@ -66,8 +66,7 @@ def test_every_generated_part_is_on_a_page_as_it_is_now() -> None:
     from tools.docs.reference import GENERATED, PLACE, written
 
     pages = [page.read_text() for page in (ROOT / "docs").rglob("*.md")]
-    found = [name for page in pages for _, name in PLACE.findall(page)]
-    assert sorted(found) == sorted(GENERATED)
+    assert sorted([name for page in pages for _, name in PLACE.findall(page)]) == sorted(GENERATED)
     if sys.version_info[:2] != (3, 11):  # argparse lays help out otherwise
         pages = [page for page in pages if "<!-- generated: command-line -->" not in page]
     assert [page for page in pages if written(page) != page] == [], "run `make reference`"

@@ -200,8 +200,7 @@ def test_odd_sizes_arrive_too(
     assert same_digest(sides)
     buffer = sends_from_buffer(send, source)
     for stream, length in enumerate(arrived):
-        place = (stream, streams)
-        body = content.of(source, length - preamble, buffer, chunk or 1, align, place)
+        body = content.of(source, length - preamble, buffer, chunk or 1, align, (stream, streams))
         assert of_stream(sink, stream) == bytes(preamble) + body, f"stream {stream}"
 
 

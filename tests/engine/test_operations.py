@@ -23,7 +23,7 @@ from netbench.base.errors import EngineError
 from netbench.engine.binding import Code
 from netbench.engine.worker import Worker
 from tests.support.engine_pair import helper
-from tests.support.local import out
+from tests.support.local import out, ran
 from tests.support.needs import needs
 from tests.support.running import wait_for
 from tests.support.sshd import open_folder
@@ -574,6 +574,8 @@ def test_accounts_without_a_folder_lock_each_its_own(here: Namespace) -> None:
             assert "run as root" in str(refusal(first, "features", DATA, "rx-gro on"))
             assert "run as root" in str(refusal(first, "qdisc", DATA, "pfifo"))
             assert take(first, "host", "one") == "one", "which needs none"
+            locked = ran(["flock", "-n", str(place / "locks"), "true"])
+            assert locked.returncode, "so systemd-tmpfiles leaves it"
             assert take(second, "host", "two") == "not one"
             assert (place.stat().st_uid, place.stat().st_mode & 0o777) == (65534, 0o700)
         place.mkdir()  # by somebody else, who was faster

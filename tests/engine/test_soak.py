@@ -193,8 +193,7 @@ def test_a_soaker_that_was_killed_counts_nothing() -> None:
 
 def test_a_load_of_another_session_is_seen_and_not_slowed() -> None:
     """Both run from the same moment on: whatever else runs here takes from both alike."""
-    cpu = usable()[-1]
-    argv = [sys.executable, "-c", SPIN, str(cpu), "1.0"]
+    argv = [sys.executable, "-c", SPIN, str(usable()[-1]), "1.0"]
     pipe = subprocess.PIPE
     with (
         subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as load,

@@ -119,8 +119,7 @@ def test_an_interrupted_worker_undoes_its_changes() -> None:
 def test_a_worker_that_stops_reading_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stopped, and the order is larger than what a pipe holds."""
     monkeypatch.setattr(local, "PATIENCE_SECONDS", 0.2)
-    channel = LocalChannel("here")
-    worker = Worker(channel.start_helper(), "here")
+    worker = Worker(LocalChannel("here").start_helper(), "here")
     os.kill(worker.hello.pid, signal.SIGSTOP)
     with pytest.raises(
         WorkerLost, match=r"here: .*writing to it failed \(it has not read its input for 0.2 s\)"
@@ -284,8 +283,7 @@ def test_unwritable_streams_do_not_change_another_exit_status(
     os.close(reader)
     with Path("/dev/full").open("w") as full, os.fdopen(writer, "w") as unread:
         streams = {"stderr": full, "stdout": unread if dead == "both" else subprocess.DEVNULL}
-        argv = netbench_argv(["list", word])
-        done = subprocess.run(argv, cwd=tmp_path, check=False, **streams)
+        done = subprocess.run(netbench_argv(["list", word]), cwd=tmp_path, check=False, **streams)
     assert done.returncode == code
 
 

@@ -340,8 +340,7 @@ def test_a_results_folder_that_cannot_be_written_is_a_wrong_request(
     words: list[str | Path] = ["run", tmp_path / "d.yaml", "--results", folder]
     if why == "Permission denied":
         folder.chmod(0o555)
-        argv = as_anyone(netbench_argv(words))
-        done = ran(argv)
+        done = ran(as_anyone(netbench_argv(words)))
     else:
         done = on_read_only(folder, words)
     assert (done.returncode, done.stdout) == (2, "")

@@ -116,8 +116,7 @@ def place() -> Iterator[Bed]:
 @pytest.fixture(scope="module")
 def honest_memory(place: Bed) -> int:
     """Kilobytes that a campaign on hosts that behave takes at most."""
-    real = hostile_worker.REAL.parent
-    ended = Controller(place.folder / "honest", place.config, real).end()
+    ended = Controller(place.folder / "honest", place.config, hostile_worker.REAL.parent).end()
     assert ended.code == 0, ended.errors
     return ended.memory
 

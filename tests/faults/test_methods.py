@@ -263,8 +263,7 @@ def test_a_sink_that_is_cut_short_over_and_over(tmp_path: Path, pair: Pair, rece
     job = {"sink": "file", "sink_path": str(sink)}
     maps = receive == "mmap"
     with served_on(pair, pair.receiver, "write", receive):
-        duration = 600_000 * MS if maps else 50 * MS
-        pair.prepare("write", receive, to_receiver=job, duration=duration)
+        pair.prepare("write", receive, to_receiver=job, duration=600_000 * MS if maps else 50 * MS)
         cutter = threading.Thread(target=cut)
         cutter.start()
         pair.start(bounded=False)
@@ -313,8 +312,7 @@ def test_sinks_that_hang_let_each_worker_go(tmp_path: Path) -> None:
         receivers = {}
         for receive in TO_FILE:
             os.mkfifo(tmp_path / receive)
-            keeper = os.open(tmp_path / receive, os.O_RDWR)
-            stack.callback(os.close, keeper)
+            stack.callback(os.close, os.open(tmp_path / receive, os.O_RDWR))
             pair = stack.enter_context(open_pair())
             job = {"sink": "file", "sink_path": str(tmp_path / receive), "overwrite": 1}
             pair.prepare("write", receive, to_receiver=job, duration=600_000 * MS)

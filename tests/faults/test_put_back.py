@@ -103,8 +103,7 @@ def test_modules_are_journalled_before_they_are_shown_and_can_be_hidden_again(
 @pytest.mark.parametrize("stopped", [True, False])
 def test_a_worker_that_is_stopped_is_ended_by_its_successor(stopped: bool) -> None:
     """One that runs leaves by itself: it may still undo."""
-    lost = LocalProcess(HELPER)
-    before = Worker(lost, "here")
+    before = Worker(LocalProcess(HELPER), "here")
     successor = Worker(LocalProcess(HELPER), "here")
     pid = before.hello.pid
     if stopped:

@@ -122,8 +122,7 @@ def test_a_pair_whose_receiver_is_gone_is_given_up_and_the_other_goes_on(
     assert found.path.name in {name for name, *_ in campaign_state.unfinished()}
     records = campaign.records()[len(before) :]
     assert {(r["pair"], r["status"], r["round"]) for r in records} == {("a>b", "ok", 1)}
-    ok = [r for r in campaign.records() if r["pair"] == "a>b" and r["status"] == "ok"]
-    assert len(ok) == 15
+    assert len([r for r in campaign.records() if r["pair"] == "a>b" and r["status"] == "ok"]) == 15
 
 
 def test_an_interrupt_ends_all_runs_in_flight_and_puts_back_what_they_hold(

@@ -425,8 +425,7 @@ def overlap(records: Sequence[Record]) -> bool:
 
 @pytest.mark.slow
 def test_an_interrupt_ends_both_lanes(guests: Booted) -> None:
-    file = guests.write({}, "kexec", LANES, guests=("a", "b"), blocks=100)
-    process = guests.begin_run(file)
+    process = guests.begin_run(guests.write({}, "kexec", LANES, guests=("a", "b"), blocks=100))
     wait_for(
         lambda: bool(guests.journal()) and len(guests.records()) >= 4,
         lambda: process.poll() is None,
@@ -483,8 +482,7 @@ def move_in(lab: Lab, name: str) -> None:
     packages = {package: debian.unpacked(package, tools) for package in (*_PROGRAMS, "grub-pc-bin")}
     host = lab.hosts[name]
     lab_guests.stop(lab, host)
-    here = sshd.place(lab.folder, name)
-    image = here / "grub-disk"
+    image = sshd.place(lab.folder, name) / "grub-disk"
     _disk(lab, host, packages, image, tools)
     lab_guests.start_qemu(lab, host, ["-drive", f"if=virtio,format=raw,file={image}"], tools)
     await_login(lab, host, tools, 240.0)

@@ -275,8 +275,7 @@ def told(channel: Channel) -> list[str]:
 def started_by_sudo(worker: Worker) -> str:
     """What sudo runs, of a helper that it has started."""
     assert worker.hello.user == 0
-    status = Path(f"/proc/{worker.hello.pid}/status").read_text()
-    sudo = re.search("PPid:\t(.*)", status)
+    sudo = re.search("PPid:\t(.*)", Path(f"/proc/{worker.hello.pid}/status").read_text())
     assert sudo
     return Path(f"/proc/{sudo[1]}/cmdline").read_text().split("\0")[3]
 

@@ -354,8 +354,7 @@ def cautions_of(result: Result) -> list[Caution]:
 
 def test_runs_under_other_facts_are_in_no_mean_and_said(tmp_path: Path) -> None:
     later = {25: {"governor": "powersave", "kernel": "6.19.0"}}
-    folder = changed(tmp_path / "r", Synth(pairs=TWO, runs=10), later)
-    result = load(folder)
+    result = load(changed(tmp_path / "r", Synth(pairs=TWO, runs=10), later))
     cells = cells_of(result)
     kept = result.runs[result.runs["run"] >= 25]
     assert sum(cell.n for cell in cells) == len(kept) == 16
@@ -494,8 +493,7 @@ def test_a_changed_host_opens_closed_cells_again() -> None:
     assert book.open_keys == every
     assert book.assessment(every[0]).n == 1
     for run in (18, 19, 20):  # failures end a cell whatever the host was like
-        failure = replace(record(run, every[1], run - 13), status="failed", reason="no route")
-        book.add(failure)
+        book.add(replace(record(run, every[1], run - 13), status="failed", reason="no route"))
     assert every[1] not in book.open_keys
 
 

@@ -147,8 +147,7 @@ def test_every_host_is_reached_over_ssh_and_is_a_machine_of_its_own(pair: Lab) -
         found = links_of(pair.hosts[host].namespace)
         assert set(interfaces[1:]) == {link["ifname"] for link in found}
         assert {"lo", "data0", "mgmt0"} <= set(interfaces[1:])
-    spaces = {ssh(pair, host, "readlink", "/proc/self/ns/net") for host in pair.hosts}
-    assert len(spaces) == 2
+    assert len({ssh(pair, host, "readlink", "/proc/self/ns/net") for host in pair.hosts}) == 2
     # bash that sshd starts reads ~/.bashrc unless SHLVL says that another shell is above it
     assert int(ssh(pair, "snd", "bash", "-c", "'echo $SHLVL'")) >= 2
 
@@ -291,8 +290,7 @@ def test_down_without_a_name_asks_which_and_says_what_it_removed(
 
 def test_a_rate_holds_the_data_link_and_leaves_the_hosts_qdisc_alone(untouched: None) -> None:
     """Of all hosts that meet at the switch."""
-    here = lab.up("netns", 3, name=NAME, rate=80_000_000)
-    a, b, c = here.hosts.values()
+    a, b, c = lab.up("netns", 3, name=NAME, rate=80_000_000).hosts.values()
     for sender, receiver in ((a, c), (c, b)):
         got, seconds = transfer(sender.namespace, receiver.namespace, receiver.address, 4 << 20)
         assert got * 8 / seconds < 80_000_000 * 1.2

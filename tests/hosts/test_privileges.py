@@ -139,8 +139,7 @@ def shared() -> Iterator[Shared]:
 
         def share(login: Login, setup: str) -> tuple[Server, Worker]:
             if (login, setup) not in made:
-                folder = stack.enter_context(open_folder())
-                bed = stack.enter_context(open_bed(folder))
+                bed = stack.enter_context(open_bed(stack.enter_context(open_folder())))
                 made[login, setup] = stack.enter_context(login(bed, setup))
                 heartbeat.add(made[login, setup][1])
             return made[login, setup]
@@ -239,8 +238,7 @@ def asks_who_it_is() -> bytes:
     """What a controller sends that runs id(1) on a helper, without waiting for answers."""
     rows = {row.name: row.id for row in describe() if row.kind == "option" and row.owner == "file"}
     asked = frames.encode_values({rows["op"]: "exec", rows["target"]: "id"})
-    hello = frames.frame(Frame.HELLO, 0, binding.own_hello())
-    return hello + frames.frame(Frame.OP, 1, asked)
+    return frames.frame(Frame.HELLO, 0, binding.own_hello()) + frames.frame(Frame.OP, 1, asked)
 
 
 def answer(source: object, **environment: str) -> bytes:

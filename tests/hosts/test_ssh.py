@@ -368,8 +368,7 @@ def test_a_configuration_that_leads_nowhere_is_told_and_leaves_no_proxy(
     bed: Bed, config: str, said: str
 ) -> None:
     bed.config.write_text(f"Host box\n{config}\n")
-    patience = 0.5 if "sleep" in config else 20.0
-    assert said in failure(bed.channel(connect_timeout=patience))
+    assert said in failure(bed.channel(connect_timeout=0.5 if "sleep" in config else 20.0))
     wait_for(lambda: not [argv for argv in children() if {"-W", "4711"} & {*argv}])
 
 
@@ -509,8 +508,7 @@ def test_keys_that_are_known(bed: Bed, case: str) -> None:
     keys["old"] = " ".join(old.split()[:2])
     bed.known.write_text(text.format(port=server.port, **keys))
     if case.startswith("hashed"):
-        argv = ["ssh-keygen", "-q", "-H", "-f", bed.known]
-        subprocess.run(argv, check=True, capture_output=True)
+        subprocess.run(["ssh-keygen", "-q", "-H", "-f", bed.known], check=True, capture_output=True)
         assert "127.0.0.1" not in bed.known.read_text()
     if why:
         assert why.format(known=bed.known) in failure(bed.channel(), HostKeyError)
@@ -715,8 +713,7 @@ def test_closing_leaves_nothing_behind(bed: Bed) -> None:
 def test_all_hosts_that_cannot_be_reached_are_named_at_once(bed: Bed) -> None:
     names = [f"h{i}" for i in range(4)]
     known = "\n".join(f"Host {name}\n  HostName no-such-{name}.invalid" for name in names[1:])
-    server = bed.serve()
-    bed.configure(f"{bed.alias(server, name='h0')}\n{known}\n")
+    bed.configure(f"{bed.alias(bed.serve(), name='h0')}\n{known}\n")
     hosts = ", ".join(f"{name}: {{ssh: {name}, address: 127.0.0.1}}" for name in names)
     pairs = ", ".join(f"{{sender: h0, receiver: {name}}}" for name in names[1:])
     text = f"netbench: 1\nname: f\nssh_config: {bed.config}\nhosts: {{{hosts}}}\npairs: [{pairs}]\ntransfer: {{duration: 1s}}\n"

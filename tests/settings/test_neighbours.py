@@ -200,8 +200,7 @@ def by_journal(journal: list[Any], left: list[Change]) -> list[str]:
     """What a new helper did with what is left, as `restore` tells it."""
     worker = helper()
     try:
-        there = {"here": There(worker, worker.hello.boot_id)}
-        lines = put_back(there, left, journal.append, NAME)
+        lines = put_back({"here": There(worker, worker.hello.boot_id)}, left, journal.append, NAME)
         return [line.removeprefix("here: ") for line in lines]
     finally:
         worker.close()
@@ -459,8 +458,7 @@ def test_texts_are_bounded_and_hold_no_secret(veth: str) -> None:
     try:
         assert "stable_secret" not in worker.operate("neighbours", ("file", str(SECRET)))[0]
         for long in ("", f"\nfile:0 {'/x' * 4000}\n x", "\n " + "x" * 60_000):
-            keys = sack + long
-            assert worker.operate("neighbours", ("only", keys))[0] == f"{sack} 1\n"
+            assert worker.operate("neighbours", ("only", sack + long))[0] == f"{sack} 1\n"
         with pytest.raises(EngineError, match="a target of 65537 bytes"):
             worker.operate("neighbours", ("only", "x" * 65537))
         for cut in (

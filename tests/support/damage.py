@@ -24,8 +24,7 @@ values = st.recursive(
 
 def paths(value: Any, path: Path = ()) -> Iterator[Path]:
     """Where a JSON value has others in it."""
-    items = value.items() if isinstance(value, Mapping) else enumerate(value)
-    for key, item in items:
+    for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
         yield (*path, key)
         if isinstance(item, list | Mapping):
             yield from paths(item, (*path, key))

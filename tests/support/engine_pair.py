@@ -90,8 +90,7 @@ class Pair:
         self.sender.go()
         if not bounded:
             return
-        warm = self.sender.await_edge(Edge.WARM, PATIENCE)
-        self.receiver.mark(warm)
+        self.receiver.mark(self.sender.await_edge(Edge.WARM, PATIENCE))
         self.receiver.await_edge(Edge.OPEN, PATIENCE)
         if self.between:
             self.between(self)

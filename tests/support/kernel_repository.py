@@ -16,11 +16,12 @@ from tests.support.local import ran
 # links it by a script, and dir-pkg, which installs it.
 MAKEFILE = Path(__file__).with_name("kernel_makefile.txt").read_text()
 IMAGE = """\
-import struct, sys
+import os, struct, sys
+version = os.environ["KBUILD_BUILD_VERSION"]
 image = bytearray(0x400)
 image[0x202:0x206] = b"HdrS"
 struct.pack_into("<H", image, 0x20E, 0x100)
-image[0x300:] = f"{sys.argv[1]} (netbench)".encode() + bytes(64)
+image[0x300:] = f"{sys.argv[1]} (netbench) #{version} SMP".encode() + bytes(64)
 image += open(f"{sys.argv[2]}/vmlinux", "rb").read()
 open(f"{sys.argv[2]}/tar-install/boot/vmlinuz-{sys.argv[1]}", "wb").write(image)
 """

@@ -82,8 +82,7 @@ def back(here: Lab, before: State) -> None:
 def sent(here: Lab) -> int:
     """Bytes that the first host has sent over the data link."""
     host = next(iter(here.hosts.values()))
-    show = f"ip -json -statistics link show dev {host.interface}"
-    (link,) = json.loads(inside(host, show))
+    (link,) = json.loads(inside(host, f"ip -json -statistics link show dev {host.interface}"))
     return int(link["stats64"]["tx"]["bytes"])
 
 

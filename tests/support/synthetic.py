@@ -115,8 +115,7 @@ class Synth:
         rng = np.random.default_rng(self.seed + 1)
         levels = self.factors.get("kernel", ("",))
         kernels = [str(level) for _ in range(self.boots) for level in rng.permutation(levels)]
-        first = 1 if self.boots > 1 or "kernel" in self.factors else 0
-        return list(enumerate(kernels, first))
+        return list(enumerate(kernels, 1 if self.boots > 1 or "kernel" in self.factors else 0))
 
     def build_of(self, place: int) -> int:
         """Which build a boot has, from 1; 0 where kernels have one. place: how many boots precede."""

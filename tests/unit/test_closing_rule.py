@@ -327,8 +327,7 @@ class FromScratch:
             self._given_up[key] = record.status
 
     def _at(self, key: Key) -> tuple[Key, Epoch | None]:
-        place = key[1], self._units[key].cell.factors.get("kernel", "")
-        return key, self._latest.get(place)
+        return key, self._latest.get((key[1], self._units[key].cell.factors.get("kernel", "")))
 
     @property
     def open_keys(self) -> list[Key]:

@@ -93,8 +93,7 @@ def test_another_configuration_or_compiler_is_another_build(
     ("words", "name"),
     [
         ("CROSS_COMPILE=foo-", "foo-gcc"),
-        ("LLVM=1 CROSS_COMPILE=foo-", "clang"),
-        ("LLVM=-15", "clang-15"),
+        ("LLVM=-15 CROSS_COMPILE=foo-", "clang-15"),
         ("LLVM={}/", "{}/clang"),
         ("LLVM=-15 CC=other", "other"),
     ],
@@ -102,10 +101,9 @@ def test_another_configuration_or_compiler_is_another_build(
 def test_the_compiler_that_is_asked_for_its_version_is_that_of_make(
     repository: Repository, tmp_path: Path, words: str, name: str
 ) -> None:
-    programs = tmp_path / "programs"
-    program(programs / name.format(programs), "exit 1")
-    make = tuple(words.format(programs).split())
-    assert recipe_of(kernel(repository, make=make)).compiler == "other 13"
+    program((programs := tmp_path / "programs") / name.format(programs), "exit 1")
+    asked = kernel(repository, make=tuple(words.format(programs).split()))
+    assert recipe_of(asked).compiler == "other 13"
 
 
 def test_head_is_that_of_the_folder_which_is_named(repository: Repository, tmp_path: Path) -> None:
@@ -281,6 +279,26 @@ def test_no_kernel_is_built_where_another_cannot_be(repository: Repository) -> N
     assert heard.said == []
 
 
+def test_a_kernel_s_build_says_by_which_configuration_and_a_run_has_one(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """Whoever edits it meanwhile, or before the campaign is resumed."""
+    repository.commit("int segments = 2;\n", "v2")
+    (fragment := tmp_path / "more.config").write_text("CONFIG_MORE=y\n")
+    sets = [f"kernels.{name}.fragment={fragment}" for name in ("base", "patched")]
+    wanted = campaign.parse(TEXT.format(repository.place), "patch.yaml", sets)
+
+    def says() -> list[bytes]:
+        built = with_built_kernels(
+            wanted, lambda line: fragment.write_text(f"CONFIG_MORE=y\n# {line}\n")
+        )
+        images = [next(Path(k.tree).rglob("vmlinuz-*")) for k in built.kernels.values()]
+        return [image.read_bytes().partition(b"#")[2].partition(b" ")[0] for image in images]
+
+    begun, resumed = says(), says()
+    assert (len({*begun}), len({*resumed}), begun == resumed) == (1, 1, False)
+
+
 def test_a_cache_that_was_removed_is_made_again(repository: Repository, tmp_path: Path) -> None:
     build(kernel(repository), Lines().told)
     shutil.rmtree(tmp_path / "cache" / "netbench")
@@ -293,7 +311,7 @@ def test_a_cache_that_was_removed_is_made_again(repository: Repository, tmp_path
 def test_make_obeys_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KCFLAGS", "-O1")
     monkeypatch.setenv("LLVM", "1")
-    assert {"KCFLAGS", "LLVM"}.isdisjoint(_environment())
+    assert {"KCFLAGS", "LLVM"}.isdisjoint(_environment("key"))
 
 
 # Other layouts of a kernel's code: a real linker. Guests boot those of Linux (test_builds.py there)

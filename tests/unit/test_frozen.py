@@ -134,8 +134,7 @@ def test_sosend_runs_in_a_lab_with_nothing_but_a_set() -> None:
 
 
 def test_sosends_kernels_are_swept_by_what_its_head_says() -> None:
-    sets = re.findall(r"--set '([^']+)'", SOSEND.read_text())
-    campaign = load(SOSEND, sets, catalogue())
+    campaign = load(SOSEND, re.findall(r"--set '([^']+)'", SOSEND.read_text()), catalogue())
     assert campaign.compare is not None
     assert campaign.compare.factor == "kernel"
     assert factors(campaign, "kernel", "tso") == {

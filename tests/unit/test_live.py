@@ -69,8 +69,7 @@ def test_text_of_a_result_is_escaped_and_is_no_markup() -> None:
     shown = view((hostile,), word=hostile)
     shown.ledger.bad.append(Record(1, hostile, hostile, 0, 0, {}, "failed", hostile, now()))
     for height in (None, 20):
-        lines = render(shown, 100, height, colour=True, note=hostile)
-        text = COLOUR.sub("", "\n".join(lines))
+        text = COLOUR.sub("", "\n".join(render(shown, 100, height, colour=True, note=hostile)))
         assert not CONTROL.search(text)
         assert text.count("[red]b[/red]") >= 3
 

@@ -203,8 +203,7 @@ def test_hosts_that_are_found_on_one_kernel_are_in_rounds_of_their_own() -> None
     plan = Plan(of_pairs("a>b c>d", {}))
     assert len(plan.rounds) == 1
     assert len(replace(plan, boot_ids=dict.fromkeys("abcd", "one")).rounds) == 2
-    kernels = {"a": "one", "b": "one", "c": "two", "d": "two"}
-    assert len(replace(plan, boot_ids=kernels).rounds) == 1
+    assert len(replace(plan, boot_ids={"a": "one", "b": "one", "c": "two", "d": "two"}).rounds) == 1
     local = plan.campaign._replace(hosts={name: Host(name) for name in "abcd"})
     assert len(Plan(local).rounds) == 2, "all of them are this machine"
     for kind, number in (("netns", 2), ("qemu", 1)):

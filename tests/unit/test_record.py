@@ -246,7 +246,6 @@ def test_the_readings_of_noise_and_profile_runs(tmp_path: Path) -> None:
     (entry,) = read_noise(tmp_path / "noise.jsonl")
     assert entry.kernel == ("snd", "rcv")
     (tmp_path / "profiles").mkdir()
-    line = example("profiles/").replace("\n", "") + "\n"
-    (tmp_path / "profiles" / "runs.jsonl").write_text(line)
+    (tmp_path / "profiles" / "runs.jsonl").write_text(example("profiles/").replace("\n", "") + "\n")
     (run,) = read_profile_runs(tmp_path)
     assert (run.run, run.status, run.profiles["sender"].unit) == (1, "ok", "ticks")

@@ -53,6 +53,5 @@ def test_what_is_no_report_is_refused(what: str) -> None:
 
 
 def test_names_of_hosts_are_cut_and_stay_in_their_line() -> None:
-    text = f"f {'x' * 5000}\nf a;b\tc\np 1 \x1b[2J\ns 1 1 0 0 1"
-    (stack,) = fold(text, {})[1]
+    (stack,) = fold(f"f {'x' * 5000}\nf a;b\tc\np 1 \x1b[2J\ns 1 1 0 0 1", {})[1]
     assert stack == ("?[2J", f"{'x' * 200}_[k]", "a?b?c_[k]")

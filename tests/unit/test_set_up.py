@@ -80,8 +80,7 @@ def long_lines(text: str) -> Iterator[int]:
 def test_lines_have_at_most_100_columns() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("which files are the project's is known in a clone only")
-    listed = ran(["git", "ls-files", "--", *PATTERNS], cwd=ROOT, check=True)
-    files = listed.stdout.splitlines()
+    files = ran(["git", "ls-files", "--", *PATTERNS], cwd=ROOT, check=True).stdout.splitlines()
     assert "README.md" in files
     assert "native/Makefile" in files
     long = [f"{file}:{n}" for file in files for n in long_lines((ROOT / file).read_text())]

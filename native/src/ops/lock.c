@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -157,12 +158,16 @@ int nb_lock_folder(void)
 
 int nb_lock_open(const char *name, int flags)
 {
+	static int kept = -1; /* locked: else systemd-tmpfiles(8) removes what is in it by age */
 	int folder = nb_lock_folder(), fd;
 
 	if (folder < 0)
 		return -1;
 	fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
-	close(folder);
+	if (kept < 0 && !flock(folder, LOCK_SH | LOCK_NB))
+		kept = folder;
+	else
+		close(folder);
 	return fd;
 }
 

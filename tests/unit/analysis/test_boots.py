@@ -33,8 +33,7 @@ def test_unequal_boots_are_no_bias() -> None:
     at = np.repeat(np.arange(5), counts)
     found = []
     for _ in range(3000):
-        values = 100 + np.repeat(rng.normal(0, 2.0, 5), counts) + rng.normal(0, 0.5, 20)
-        one = split(values, at)
+        one = split(100 + np.repeat(rng.normal(0, 2.0, 5), counts) + rng.normal(0, 0.5, 20), at)
         assert one is not None
         found.append(one.between**2)
     assert np.mean(found) == pytest.approx(4.0, abs=4 * np.std(found) / math.sqrt(3000))

@@ -173,7 +173,7 @@ def test_facts_that_must_match_and_words_of_the_campaign_are_told(tmp_path: Path
     facts = {"kernel": "6.19.0", "load": "9.9", "tcp_sack": "0"}
     a = written(
         tmp_path / "a",
-        "transfer: {chunk: 8K, pin: none, source: {file: /home/anna/x}}\n",
+        "transfer: {chunk: 8K, pin: none, source: {file: /home/anna/x}}\nkernels: {x: {deb: /x}}\n",
         facts={h: {"tcp_sack": "1"} for h in ("snd", "rcv")},
     )
     b = written(
@@ -188,6 +188,7 @@ def test_facts_that_must_match_and_words_of_the_campaign_are_told(tmp_path: Path
         "transfer.chunk": ("campaign", "8K", "64K"),
         "transfer.source": ("campaign", "differs", "differs"),
         "settings.mtu": ("campaign", "not written", "9000"),
+        "kernels.x": ("campaign", "differs", "differs"),
     }
 
 

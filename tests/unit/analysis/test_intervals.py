@@ -214,8 +214,7 @@ def test_bounds_stay_where_the_metric_can_be() -> None:
         if plain.low >= 0:
             assert bounded == plain
         share = mean_interval(1 - values / 10, 0.95)
-        ends = float(1 - values.max() / 10), float(1 - values.min() / 10)
-        inside = share.within(0, 1, ends)
+        inside = share.within(0, 1, (float(1 - values.max() / 10), float(1 - values.min() / 10)))
         assert 0 < inside.low < inside.mean < inside.high <= 1
         assert inside.precision == share.precision
     plain = mean_interval([-0.002, 0.003, 0.001], 0.95)  # an error that reaches below 0 is cut

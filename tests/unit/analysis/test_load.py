@@ -196,8 +196,7 @@ def test_metrics_of_many_pairs_at_once_are_those_of_each(
     of_hosts = dict.fromkeys("abc", 100) | ticks
     assert found.shared == {"a>b": one_kernel == "ab", "b>c": False, "c>a": False}
     for i, record in enumerate(parse_record(line, "x") for line in lines):
-        shared = set(record.pair.split(">")) <= set(one_kernel)
-        expected = metrics_of(record, of_hosts, shared)
+        expected = metrics_of(record, of_hosts, set(record.pair.split(">")) <= set(one_kernel))
         said = found.runs.iloc[i]
         assert said["pair"] == record.pair
         for name in found.metrics:

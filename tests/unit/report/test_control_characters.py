@@ -42,8 +42,7 @@ CONTROL = re.compile(
 
 def hostile_report(folder: Path, word: str) -> Report:
     """A report with the word in a level, if it may be in one, a reason, and what a tool printed."""
-    level = f"x{word}" if re.search(LINE, word) else "apart"
-    factors = {"pin": ("none", level)}
+    factors = {"pin": ("none", f"x{word}" if re.search(LINE, word) else "apart")}
 
     def edit(record: Record) -> Record:
         printed = {"text": f"t{word}", "value": 5.0, "unit": f"u{word}"}
@@ -122,8 +121,7 @@ FORMULAS = {
 
 
 def test_a_csv_holds_no_formula(tmp_path: Path) -> None:
-    factors = {"pin": tuple(FORMULAS)}
-    made = Synth(factors=factors).write(tmp_path / "r")
+    made = Synth(factors={"pin": tuple(FORMULAS)}).write(tmp_path / "r")
     rows = list(csv_module.DictReader(io.StringIO(csv.render(build(made)))))
     write_table([made], "runs", tmp_path / "x.csv")
     with (tmp_path / "x.csv").open(newline="") as runs:

@@ -141,6 +141,7 @@ SOFTIRQ = {
     ("python", "x", "handle_softirqs_[k]", "tcp_v4_rcv_[k]"): 10,
     ("ksoftirqd/0", "ret_from_fork_asm_[k]", "run_ksoftirqd_[k]"): 5,
     ("python", "x", "ksys_read_[k]"): 3,
+    ("db", "ret_from_fork_asm_[k]", "ret_from_fork_[k]", "io_sq_thread_[k]"): 9,
 }
 
 
