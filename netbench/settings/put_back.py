@@ -168,7 +168,7 @@ def _keep(worker: Worker, change: Change, left: str | None) -> str:
     """
     now = _reads(worker, change)
     if left is None or now == left:
-        return "undone by its worker"
+        return "undone before"
     if change.look:  # it is undone again
         what = f"{change} reads {now!r}, and read {left!r} once it was undone"
         raise EngineError(0, 0, "restore", what, "look at it")

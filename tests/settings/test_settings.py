@@ -326,7 +326,7 @@ def test_an_undo_that_a_worker_has_run_is_not_run_again(
     assert Path(folder).exists()
     worker.undo()
     assert not Path(folder).exists()
-    assert [line.rpartition(": ")[2] for line in by_journal(journal)] == ["undone by its worker"]
+    assert [line.rpartition(": ")[2] for line in by_journal(journal)] == ["undone before"]
 
 
 class Driver:
