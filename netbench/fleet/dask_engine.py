@@ -292,9 +292,7 @@ class _Engine:
                     self._show(f"part {part.task.label}: {line}")
 
     def _stop(self) -> None:
-        """Let all parts end, and wait until they have. A part that has no controller any more holds
-        no lease.
-        """
+        """Let all parts end, and wait for that. One without a controller holds no lease."""
         write_state(self._folder, STOP)
         for part in self.parts:
             if part.future:

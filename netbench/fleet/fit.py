@@ -178,9 +178,7 @@ class _Units:
     said: Numbers
 
     def outlying(self, level: float) -> tuple[set[int], float]:
-        """The places of outlying units, and the shift beyond which one would be; level: as in
-        far_below.
-        """
+        """Places of outlying units, and the shift beyond which one is; level: as in far_below."""
         places = np.flatnonzero(self.judged)
         if len(places) < FEWEST_UNITS:
             return set(), NAN

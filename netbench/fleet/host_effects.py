@@ -48,9 +48,7 @@ def metrics_of(result: Result) -> list[str]:
 
 
 def fleets_of(result: Result, metric: str) -> list[Fleet]:
-    """A metric over the fleet, an entry a cell that any pair has values of; none where the
-    campaign is no fleet.
-    """
+    """A metric over the fleet, an entry a cell that a pair has values of; none without a fleet."""
     if not result.is_fleet:
         return []
     ok, cells = result.ok, result.cells

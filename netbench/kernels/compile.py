@@ -1,6 +1,4 @@
-"""Kernels built from a git revision, kept by commit, layout, configuration and compiler: none is
-built twice.
-"""
+"""Kernels built from git, kept by commit, layout, configuration and compiler: none built twice."""
 
 from __future__ import annotations
 
@@ -182,12 +180,15 @@ def _locked(file: Path, kernel: Kernel, say: Callable[[str], None]) -> Iterator[
         except BlockingIOError:
             say(f"kernel {kernel.name}: another netbench builds from this repository; waiting")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)  # also of what a compiler has left running
 
 
 def _configure(kernel: Kernel, recipe: Recipe, tree: Path) -> None:
     """Write the configuration, with the time of one that the tree has already: a new one rebuilds
-    much. Errors: RequestError for what is asked and is not in it.
+    much. Errors: BuildFailed, also for what is asked and is not in it.
     """
     objects = tree / "objects"
     objects.mkdir(exist_ok=True)
@@ -208,7 +209,7 @@ def _configure(kernel: Kernel, recipe: Recipe, tree: Path) -> None:
     lost = b", ".join(line for line in asked if line not in has and not line.endswith(b"=n"))
     if lost:
         config.unlink()
-        raise RequestError(
+        raise BuildFailed(
             f"kernel {kernel.name}: {revision.named(kernel)} does not take"
             f" {lost.decode(errors='replace')} of its configuration; change `fragment:`, or add"
             " what they depend on"

@@ -1,6 +1,4 @@
-"""What executes the instructions of a lab's guests: KVM, where a trial shows that it works, or
-QEMU's emulator.
-"""
+"""What executes instructions of guests: KVM, where a trial shows that it works, or QEMU."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The modules of a kernel that a guest gets: what its devices need, and what a campaign may ask a
-kernel for.
-"""
+"""Modules that a guest gets: what its devices need, and what a campaign may ask a kernel for."""
 
 from __future__ import annotations
 

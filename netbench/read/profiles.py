@@ -41,7 +41,6 @@ from netbench.stats.intervals import Interval, t_quantile, welch_error
 
 GIB = 1 << 30
 TRANSFERS = ("sender", "receiver")
-OF_USERS = {"io_sq_thread", "io_wq_worker", "vhost_task_fn"}  # in threads of their processes
 IDLE_LOOP = ("cpu_startup_entry", "do_idle")
 """Around what interrupts do on an idle CPU, as process 0: so are those of other PID namespaces."""
 SOFTIRQ = ("handle_softirqs", "__do_softirq", "net_rx_action", "net_tx_action", "do_softirq")
@@ -217,9 +216,8 @@ def _is_of_transfer(stack: Sequence[str], program: str) -> bool:
     """
     if stack[0] in TRANSFERS or stack[0] == program:
         return True
-    frames = {frame.removesuffix(KERNEL_MARK) for frame in stack[1:]}
-    is_thread = len(stack) > 1 and stack[1].startswith("ret_from_fork") and not frames & OF_USERS
-    return is_thread or bool(frames & {*SOFTIRQ, *IDLE_LOOP})
+    kernels = ("kthread", *SOFTIRQ, *IDLE_LOOP)  # users' threads begin at ret_from_fork, too
+    return any(frame.removesuffix(KERNEL_MARK) in kernels for frame in stack[1:])
 
 
 class Change(NamedTuple):

@@ -15,7 +15,7 @@ from netbench.result.journal import Change, Restored, in_a_line
 from netbench.settings.neighbours import OP, parse, text_of, writable
 from netbench.settings.setting import Worker
 
-LEFT, BY_HAND = "left as it is", "put it back by hand: restore sees that"
+LEFT = "left as it is"
 ROUNDS = 4
 LEAVE_SECONDS, LEAVE_PAUSE = 60.0, 0.1
 RUN = re.compile(r"^(\d{1,10}) (\d{1,10})$", re.ASCII | re.MULTILINE)
@@ -53,7 +53,6 @@ def put_back(
     ended = {name: undone_by(there.worker, campaign, numbers) for name, there in hosts.items()}
     undone = [change for change in pending if change.number in ended[change.host]]
     left = {change.number: _reads(hosts[change.host].worker, change) for change in undone}
-    programs = {each.number: (each.look, each.before) for each in pending if each.undo}
     gone = {
         name: gone_of(there, [e for e in pending if e.host == name])
         for name, there in hosts.items()
@@ -75,11 +74,11 @@ def put_back(
                 if number in left and change.interface not in gone[change.host]:
                     what = _keep(worker, change, left[number])
                 else:
-                    found = change.look, change.before  # else as another host has it
-                    below = any(n < number and programs[n] != found for n in left.keys() & programs)
+                    below = any(_is_in_the_way(e, change) for e in pending if e.number in left)
                     under = [e for e in pending if e.host == change.host and e.number < number]
                     armed = {e.number: _arm(worker, e) for e in under[:1] if not failed} | armed
                     what = _put_back(worker, boot_id, change, below, gone[change.host])
+                    _leave_to_restore(f"{change}: {what}" * bool(living))
             except EngineError as error:  # it may have needed that others are before it
                 failed[number] = error
                 if left.pop(number, None) is not None:  # so by now it is not undone
@@ -195,13 +194,12 @@ def _put_back(
         if below and now != change.before:
             return f"gone with what was below it: it reads {_shown(now)}; look at it"
     elif below and now not in (None, change.before):
-        what = f"{change}: {LEFT}, as what lay below it was undone first: it reads {_shown(now)}"
-        raise EngineError(0, 0, "restore", what, BY_HAND)
+        return f"{LEFT}, as what lay below it was undone first: it reads {_shown(now)}"
     if change.undo and now != change.before:
         worker.operate("exec", change.undo)
         if source and worker.operate(change.op, source)[0] != change.before:
             what = f"{change}: {in_a_line(change.undo)} leaves it changed"
-            raise EngineError(0, 0, "restore", what, BY_HAND)
+            raise EngineError(0, 0, "restore", what, "put it back by hand: restore sees that")
         return f"undone by {in_a_line(change.undo)}"
     value, left = now, _left(change, now)
     if change.op == "mount":  # its folder may be there without it
@@ -215,6 +213,18 @@ def _put_back(
             return "put back" + f"; it read {_shown(value or '')}, not what was set" * (not as_set)
     what = f"{change} does not read {left[0]!r} again"
     raise EngineError(0, 0, "restore", what, "restore it by hand")
+
+
+def _is_in_the_way(one: Change, of: Change) -> bool:
+    """Whether a program below may have moved what the other change found: no other host's has."""
+    found = one.look, one.before
+    return bool(one.undo) and one.number < of.number and found != (of.look, of.before)
+
+
+def _leave_to_restore(what: str) -> None:
+    """Errors: EngineError with what was left as it is: `restore` looks again, and says it once."""
+    if LEFT in what:
+        raise EngineError(0, 0, "restore", what, "look at it")
 
 
 def _arm(worker: Worker, change: Change) -> Change:

@@ -15,7 +15,7 @@ import pytest
 from netbench import campaign
 from netbench.base.errors import RequestError
 from netbench.kernels.built import pinned, with_built_kernels
-from netbench.kernels.compile import _environment, build, recipe_of
+from netbench.kernels.compile import BuildFailed, _environment, build, recipe_of
 from netbench.kernels.revision import commit_of
 from netbench.kernels.source import locate, unpack
 from netbench.model import Kernel
@@ -131,6 +131,18 @@ def test_what_a_killed_build_has_left_is_waited_for(repository: Repository, tmp_
     assert build(slow, Lines().told).is_dir(), "once the old compiler has ended"
 
 
+def test_what_a_compiler_leaves_running_holds_no_tree(
+    repository: Repository, tmp_path: Path
+) -> None:
+    os.mkfifo(fifo := tmp_path / "fifo")
+    daemon = f'(setsid cat {fifo} >/dev/null 2>&1 &); exec gcc "$@"'
+    program(tmp_path / "programs" / "daemon-gcc", daemon)
+    build(kernel(repository, make=("CC=daemon-gcc",)), Lines().told)
+    (lock,) = (tmp_path / "cache" / "netbench" / "trees").glob("*.lock")
+    with fifo.open("w"), lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def test_a_build_that_was_changed_in_the_cache_is_made_anew_once(
     repository: Repository, tmp_path: Path
 ) -> None:
@@ -166,16 +178,16 @@ def test_errors_say_what_is_wrong_and_what_to_do(repository: Repository, tmp_pat
         ({"config": "strangeconfig"}, "strangeconfig of v1 failed: .*No rule to make target"),
     ]
     for keys, why in cases:
-        with pytest.raises(RequestError, match=why):
+        with pytest.raises(RequestError, match=why) as error:
             build(kernel(repository, **{"rev": "v1", **keys}), Lines().told)
+        assert isinstance(error.value, BuildFailed) == (" v1 " in why or "take" in why)
 
 
 def test_all_packages_that_a_build_needs_are_named_at_once(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kernel for x86-64 whose tree has objtool needs libelf, one that signs needs OpenSSL."""
-    which = shutil.which
-    signs = tmp_path / "signs.config"
+    which, signs = shutil.which, tmp_path / "signs.config"
     signs.write_text("CONFIG_MODULE_SIG=y\n")
     (repository.place / "tools/objtool").mkdir(parents=True)
     (repository.place / "tools/objtool/Makefile").write_text("objtool:\n")

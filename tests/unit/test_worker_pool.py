@@ -115,8 +115,7 @@ def test_an_interrupt_while_a_worker_is_started_is_one_of_that_worker_too() -> N
 
 def test_an_interrupt_while_threads_are_started_waits_for_what_they_do(pressing: Pressing) -> None:
     """Two threads that read from one worker would take each other's answers."""
-    done = list[str]()
-    never = threading.Event()
+    done, never = list[str](), threading.Event()
 
     def act(host: str) -> None:
         never.wait(0.1)

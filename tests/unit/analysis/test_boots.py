@@ -30,8 +30,7 @@ KERNELS = {"kernel": ("6.1", "6.12"), "send": ("readwrite", "sendfile")}
 def test_unequal_boots_are_no_bias() -> None:
     """Mean over draws of B - W over n: its expectation is between^2, however many runs a boot has."""
     rng, counts = np.random.default_rng(8), np.array([2, 3, 9, 4, 2])
-    at = np.repeat(np.arange(5), counts)
-    found = []
+    at, found = np.repeat(np.arange(5), counts), []
     for _ in range(3000):
         one = split(100 + np.repeat(rng.normal(0, 2.0, 5), counts) + rng.normal(0, 0.5, 20), at)
         assert one is not None

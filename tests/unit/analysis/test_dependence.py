@@ -81,8 +81,7 @@ def test_width_is_that_of_a_process_of_first_order() -> None:
 
 def test_a_verdict_that_a_sign_could_turn_is_flagged() -> None:
     """The smallest effect that is found; none where runs are independent: their estimate is below 0."""
-    rng = np.random.default_rng(9)
-    runs = 12
+    rng, runs = np.random.default_rng(9), 12
     noise = np.zeros((2, runs))
     noise[1] = np.repeat(rng.standard_normal(runs // 3), 3) + 0.1 * rng.standard_normal(runs)
     noise[1] -= noise[1].mean()

@@ -157,8 +157,7 @@ def test_what_is_slow_is_named(
 
 def test_a_link_is_named_and_not_the_hosts_behind_it(tmp_path: Path) -> None:
     hosts = names(24)
-    behind = hosts[:6]
-    pairs = bisection(hosts, 12)
+    behind, pairs = hosts[:6], bisection(hosts, 12)
     crossing = {p: -0.3 for p in pairs if sum(host in behind for host in p.split(">")) == 1}
     made = MadeFleet(
         pairs=pairs, runs=3, moves=crossing, links={"uplink": behind}, groups={"rack": behind}

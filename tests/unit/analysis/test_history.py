@@ -190,8 +190,7 @@ def test_nothing_is_found_where_nothing_was_changed(
     both, variances = drawn(2, runs[0], sd, 0.01)
     own = variances.sum(axis=-1)
     freedom = own**2 / (variances**2 / (runs[0] - 1)).sum(axis=-1)
-    d = both[:, 1] - both[:, 0]
-    least = np.minimum(earlier - 1, freedom)
+    d, least = both[:, 1] - both[:, 0], np.minimum(earlier - 1, freedom)
     half = scipy.stats.t.ppf(0.975, least) * np.sqrt(spread(history, within, own))
     assert (np.abs(d) > half).mean() <= 0.055
     assert (d + half < math.log(0.98)).mean() <= 0.0275  # a gate of -2%

@@ -21,8 +21,7 @@ from tests.unit.analysis.test_ratios import side as ratio_side
 
 def test_frame_holds_every_run_in_order(tmp_path: Path) -> None:
     synth = Synth(runs=3)
-    found = load(synth.write(tmp_path / "r"))
-    records = list(synth.records())
+    found, records = load(synth.write(tmp_path / "r")), list(synth.records())
     for name in ("run", "cell", "block"):
         assert found.runs[name].tolist() == [r[name] for r in records]
     assert found.runs["pin"].tolist() == [r["factors"]["pin"] for r in records]
@@ -39,8 +38,7 @@ def test_a_truncated_last_line_is_left_out_as_resume_will(tmp_path: Path, cut: i
     folder = Synth(runs=3).write(tmp_path / "r")
     file = folder / "records.jsonl"
     file.write_bytes(file.read_bytes()[:-cut])
-    found = load(folder)
-    store = Store.open(folder)
+    found, store = load(folder), Store.open(folder)
     store.lock()
     store.close()
     assert len(found.runs) == len(list(store.records())) == 11

@@ -251,8 +251,7 @@ def test_a_bisection_has_perfect_matchings_and_no_pair_twice(
 
 @given(st.integers(2, 12))
 def test_all_rounds_of_a_bisection_are_all_pairs(count: int) -> None:
-    hosts = [f"n{i}" for i in range(count)]
-    most = patterns.matchings(count)
+    hosts, most = [f"n{i}" for i in range(count)], patterns.matchings(count)
     met = [{p.sender, p.receiver} for m in matchings(hosts, most, 1) for p in m]
     assert len(met) == count * (count - 1) // 2
     assert all({a, b} in met for a, b in combinations(hosts, 2))

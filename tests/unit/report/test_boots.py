@@ -51,8 +51,7 @@ def rows(table: Table) -> list[dict[str, Value]]:
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_each_cells_mean_in_each_boot_is_told(booted: Report, place: int) -> None:
-    table = tables(booted, "boots")[1 + place]
-    kernel = KERNELS["kernel"][place]
+    table, kernel = tables(booted, "boots")[1 + place], KERNELS["kernel"][place]
     assert table.title == f"throughput by boot, kernel {kernel}"
     runs = booted.source.result.ok
     for row in rows(table):

@@ -51,8 +51,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_each_comparison_is_a_subtest(report: Report) -> None:
-    lines = ktap.render(report).splitlines()
-    families = report.source.comparisons
+    lines, families = ktap.render(report).splitlines(), report.source.comparisons
     assert lines[:2] == ["KTAP version 1", f"1..{len(families)}"]
     subtests = [line.strip() for line in lines if re.match(r"    (not )?ok ", line)]
     found = [re.sub(r" \d+ .*?( # SKIP|$).*", r"\1", s) for s in subtests]

@@ -235,8 +235,7 @@ def test_first_look_runs(result: netbench.Results, monkeypatch: pytest.MonkeyPat
 
 def test_meters_are_told_apart_on_the_committed_sample() -> None:
     """What runs each meter needs is by the raw counters; procstat is told to lie where it does."""
-    shown = outputs("cpu-meters")
-    busy = defaultdict(list)
+    shown, busy = outputs("cpu-meters"), defaultdict(list)
     for line in (sample("cpu-meters") / "records.jsonl").read_text().splitlines():
         record = json.loads(line)
         cpus = 0.0
