@@ -274,13 +274,14 @@ static int still_owes(const struct nb_flow *flows, uint64_t *since)
  * read. */
 static int has_turn(const struct nb_flow *flow, uint32_t events, size_t turns, size_t total)
 {
-	enum { TURNS = 16, LOOK_BYTES = 16 * 1024 * 1024 };
+	enum { TURNS = 16, LOOK_TURNS = 1024, LOOK_BYTES = 16 * 1024 * 1024 };
 
 	if (is_paced(flow) || flow->timed)
 		return 0;
 	if (flow->ready)
 		return flow->job->role == NB_ROLE_SEND || turns < TURNS;
-	return flow->wait == NB_WAIT_LATER && total < LOOK_BYTES && events != EPOLLERR;
+	return flow->wait == NB_WAIT_LATER && turns < LOOK_TURNS && total < LOOK_BYTES &&
+	       events != EPOLLERR;
 }
 
 static int serve_flow(struct ready_set *set, struct nb_flow *flow, uint32_t index, uint32_t events)

@@ -88,7 +88,7 @@ def of_results(
     """
     a, b = one.result, other.result
     differing = matching.differences(a, b)
-    keys = [d for d in differing if d.where == matching.CAMPAIGN]
+    keys = [d for d in differing if d.where == matching.CAMPAIGN and "kernels." not in d.what]
     if a.name != b.name and keys and not force:
         told = listed(
             [f"{d.what} {d.a}" if d.a == d.b else f"{d.what} {d.a} and {d.b}" for d in keys],

@@ -78,7 +78,7 @@ def put_back(
                     under = [e for e in pending if e.host == change.host and e.number < number]
                     armed = {e.number: _arm(worker, e) for e in under[:1] if not failed} | armed
                     what = _put_back(worker, boot_id, change, below, gone[change.host])
-                    _leave_to_restore(f"{change}: {what}" * bool(living))
+                    _leave_to_restore(f"{change.host}: {change}: {what}" * bool(living))
             except EngineError as error:  # it may have needed that others are before it
                 failed[number] = error
                 if left.pop(number, None) is not None:  # so by now it is not undone
@@ -194,7 +194,8 @@ def _put_back(
         if below and now != change.before:
             return f"gone with what was below it: it reads {_shown(now)}; look at it"
     elif below and now not in (None, change.before):
-        return f"{LEFT}, as what lay below it was undone first: it reads {_shown(now)}"
+        was = f"it reads {_shown(now)}, and read {_shown(change.before)} before"
+        return f"{LEFT}, as what lay below it was undone first: {was}"
     if change.undo and now != change.before:
         worker.operate("exec", change.undo)
         if source and worker.operate(change.op, source)[0] != change.before:
@@ -216,9 +217,9 @@ def _put_back(
 
 
 def _is_in_the_way(one: Change, of: Change) -> bool:
-    """Whether a program below may have moved what the other change found: no other host's has."""
-    found = one.look, one.before
-    return bool(one.undo) and one.number < of.number and found != (of.look, of.before)
+    """Whether a program below moved what the other found: as it set that, where both read it."""
+    same = bool(one.look) and one.look == of.look and (one.value or "").split() != of.before.split()
+    return bool(one.undo) and one.number < of.number and not same
 
 
 def _leave_to_restore(what: str) -> None:

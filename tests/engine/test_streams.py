@@ -51,7 +51,7 @@ def threads(pid: int) -> list[set[int]]:
 @PINS
 def test_pinned_streams_share_a_thread_and_all_move(pair: Pair, pin: dict[str, int]) -> None:
     window = {"duration": 100 * MS, "warmup": 10 * MS, "bytes": 0}
-    pair.prepare("write", "read", streams=STREAMS, **window, **pin)
+    pair.prepare("write", "read", {"chunk": 100}, streams=STREAMS, **window, **pin)
     flows = [len(threads(worker.hello.pid)) - 1 for worker in (pair.sender, pair.receiver)]
     assert flows == ([1, 1] if pin else [STREAMS, STREAMS])
     if pin:

@@ -77,12 +77,17 @@ uid_t nb_client_account(void)
 void nb_client_begin(struct nb_client *client, int in)
 {
 	struct stat made = find_maker(in);
-	const char *user = getenv("SUDO_USER"), *doas = getenv("DOAS_USER");
+	const char *doas = getenv("DOAS_USER"), *user;
+	int no_sudo = (doas && strcmp(doas, "root") != 0) || number_of("PKEXEC_UID", 0);
 
-	/* doas(1) and pkexec(1) say that they were there: their user cannot take that back. */
-	if (!made.st_uid && ((doas && strcmp(doas, "root") != 0) || number_of("PKEXEC_UID", 0)))
+	/* doas(1) and pkexec(1) say that they were there: their user cannot take that back, but may
+	 * have said what sudo says. */
+	if (!made.st_uid && no_sudo)
 		made.st_uid = made.st_gid = (uid_t)-1;
-	*client = (struct nb_client){ .id = number_of("SUDO_UID", made.st_uid) };
+	user = no_sudo ? NULL : getenv("SUDO_USER");
+	*client = (struct nb_client){ .id = made.st_uid };
+	if (!no_sudo)
+		client->id = number_of("SUDO_UID", made.st_uid);
 	if (!client->id) /* root by sudo from root */
 		client->id = made.st_uid;
 	client->by_sudo = client->id && !geteuid();
