@@ -35,8 +35,7 @@ int nb_listen_in_range(const struct nb_job *job, struct nb_error *error)
 	if (errno == EADDRINUSE)
 		return nb_fail_errno(
 			error, "listen",
-			"widen the range (port: 5000-5100; `crr` and `cc` need one a stream more), "
-			"or stop what holds these ports",
+			"widen the range (port: 5000-5100) or stop what holds these ports",
 			"%s: every port from %llu to %llu is taken", job->address, low, --port);
 	return nb_fail_errno(error, "listen", "check the receiver's data address", "%s port %llu",
 			     job->address, port);

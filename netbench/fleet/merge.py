@@ -65,7 +65,7 @@ def merge(paths: Sequence[Path], folder: Path) -> Merged:
     }
     final = new_place(folder, first.plan.name) if folder.is_dir() else folder
     if (folder / "plan.json").exists() or final.exists():
-        raise RequestError(f"{folder} is a result already; name a new folder, last")
+        raise RequestError(f"{folder} is there already, or a result; name a new folder, last")
     with new_folder(final) as (draft, _):
         write_new(draft / "campaign.yaml", first.text.encode())
         write_new(draft / "plan.json", document(planned))
