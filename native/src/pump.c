@@ -269,9 +269,9 @@ static int still_owes(const struct nb_flow *flows, uint64_t *since)
 
 /* Whether a flow has another turn, after so many turns of one look in which it moved so many bytes.
  * A paced one has none. With a queue of its own: as long as that has room, but a receiver not so
- * long that others starve. Without: as long as it moves, as a thread of its own would: its data is
- * still in the processor's cache, and a sender whose buffer was full has room once the receiver has
- * read. */
+ * long that others starve. Without: for so many calls and bytes, as a thread of its own would: its
+ * data is still in the processor's cache, and a sender whose buffer was full has room once the
+ * receiver has read. */
 static int has_turn(const struct nb_flow *flow, uint32_t events, size_t turns, size_t total)
 {
 	enum { TURNS = 16, LOOK_TURNS = 1024, LOOK_BYTES = 16 * 1024 * 1024 };

@@ -217,7 +217,7 @@ def _put_back(
 
 
 def _is_in_the_way(one: Change, of: Change) -> bool:
-    """Whether a program below moved what the other found: as it set that, where both read it."""
+    """Whether a program below moved what the other found; if both read it: to its level."""
     same = bool(one.look) and one.look == of.look and (one.value or "").split() != of.before.split()
     return bool(one.undo) and one.number < of.number and not same
 
